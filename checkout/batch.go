@@ -1,0 +1,133 @@
+package checkout
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+// rowStanding is how a row stands that a check-in did not change.
+type rowStanding struct {
+	ID           int64
+	Checkouts    int32
+	IsProcessed  bool
+	CheckedOutBy *string
+}
+
+// settledBy tells whether the row stands as a check-in under this ticket leaves
+// it: the same token, and processed by this holder or no longer held.
+func (r rowStanding) settledBy(token int32, holder string) bool {
+	if r.Checkouts != token {
+		return false
+	}
+	return r.CheckedOutBy == nil || r.IsProcessed && *r.CheckedOutBy == holder
+}
+
+// checkInColumns is a batch turned on its side, sorted by id so that all
+// check-ins lock rows in one order.
+type checkInColumns struct {
+	holder   string
+	ids      []int64
+	tokens   []int32
+	verdicts []int32
+	results  []json.RawMessage
+	errors   []string
+	delays   []float64
+	versions []string
+}
+
+var errMixedHolders = errors.New("a batch must be of one holder")
+
+func columnsOf(batch []model.CheckIn) (*checkInColumns, error) {
+	batch = slices.Clone(batch)
+	slices.SortFunc(batch, func(a, b model.CheckIn) int { return cmp.Compare(a.ID, b.ID) })
+	c := &checkInColumns{holder: batch[0].Holder}
+	for _, in := range batch {
+		if in.Holder != c.holder {
+			return nil, errMixedHolders
+		}
+		c.add(in)
+	}
+	return c, nil
+}
+
+func (c *checkInColumns) add(in model.CheckIn) {
+	result := in.Result
+	switch {
+	case in.Verdict != model.VerdictDone:
+		result = nil
+	case len(result) == 0:
+		result = json.RawMessage("null")
+	}
+	text := in.Error
+	if text == "" && in.Verdict == model.VerdictFailed {
+		text = "failed without a reason" // null would read as done
+	}
+	c.ids = append(c.ids, in.ID)
+	c.tokens = append(c.tokens, in.Token)
+	c.verdicts = append(c.verdicts, int32(in.Verdict))
+	c.results = append(c.results, result)
+	c.errors = append(c.errors, text)
+	c.delays = append(c.delays, max(in.Delay, 0).Seconds())
+	c.versions = append(c.versions, in.Version)
+}
+
+func (c *checkInColumns) without(accepted []int64) []int64 {
+	taken := make(map[int64]bool, len(accepted))
+	for _, id := range accepted {
+		taken[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(c.ids), func(id int64) bool { return taken[id] })
+}
+
+func (c *checkInColumns) receipt(missing []int64, rows []rowStanding) model.Receipt {
+	standing := make(map[int64]rowStanding, len(rows))
+	for _, row := range rows {
+		standing[row.ID] = row
+	}
+	var receipt model.Receipt
+	for _, id := range missing {
+		i, _ := slices.BinarySearch(c.ids, id)
+		row, there := standing[id]
+		if there && row.settledBy(c.tokens[i], c.holder) {
+			receipt.Replayed++
+			continue
+		}
+		receipt.Lost = append(receipt.Lost, model.Ticket{ID: id, Token: c.tokens[i], Holder: c.holder})
+	}
+	return receipt
+}
+
+func releases(tickets []model.Ticket) []model.CheckIn {
+	batch := make([]model.CheckIn, len(tickets))
+	for i, t := range tickets {
+		batch[i] = model.CheckIn{Ticket: t, Outcome: model.Outcome{Verdict: model.VerdictUnavailable}}
+	}
+	return batch
+}
+
+func ticketColumns(tickets []model.Ticket) (ids []int64, tokens []int32, err error) {
+	sorted := slices.SortedFunc(slices.Values(tickets), func(a, b model.Ticket) int { return cmp.Compare(a.ID, b.ID) })
+	for _, t := range sorted {
+		if t.Holder != tickets[0].Holder {
+			return nil, nil, errMixedHolders
+		}
+		ids = append(ids, t.ID)
+		tokens = append(tokens, t.Token)
+	}
+	return ids, tokens, nil
+}
+
+func ticketsWithout(tickets []model.Ticket, renewed []int64) []model.Ticket {
+	if len(renewed) == len(tickets) {
+		return nil
+	}
+	kept := make(map[int64]bool, len(renewed))
+	for _, id := range renewed {
+		kept[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(tickets), func(t model.Ticket) bool { return kept[t.ID] })
+}

@@ -1,0 +1,63 @@
+package checkout
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// NewRow is a row to be added.
+type NewRow struct {
+	// Key is the caller's own key; nil if the rows have none. A key that is
+	// there already adds nothing.
+	Key *string
+	// Data is one JSON value that a jsonb column can hold.
+	Data json.RawMessage
+}
+
+// Load is one row of the table loads: an input, how far it has been read, and
+// what became of its records.
+type Load struct {
+	ID         int64
+	Source     string // names the input
+	Records    int64  // read so far, bad ones included
+	Digest     string // over the good records read so far
+	Inserted   int64
+	Duplicates int64 // key there already, data the same
+	Changed    int64 // key there already, data another: not taken over
+	Rejected   int64 // bad records passed over
+	FinishedAt *time.Time
+}
+
+// Chunk is the next part of a load.
+type Chunk struct {
+	Rows []NewRow
+	// Records, Rejected and Digest are the load's values after this chunk.
+	Records  int64
+	Rejected int64
+	Digest   string
+	// Last marks the load finished.
+	Last bool
+}
+
+// ErrLoadMoved says that somebody else has moved this load on meanwhile:
+// nothing of the chunk was stored.
+var ErrLoadMoved = errors.New("another process is loading the same input")
+
+// dedupe keeps the first row of every key and counts the others.
+func dedupe(rows []NewRow) (unique []NewRow, duplicates, changed int64) {
+	seen := make(map[string]int, len(rows))
+	for _, row := range rows {
+		first, there := seen[*row.Key]
+		switch {
+		case !there:
+			seen[*row.Key] = len(unique)
+			unique = append(unique, row)
+		case string(unique[first].Data) == string(row.Data):
+			duplicates++
+		default:
+			changed++
+		}
+	}
+	return unique, duplicates, changed
+}

@@ -1,0 +1,169 @@
+package checkout
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/windrow-go/windrow/internal/database"
+	"github.com/windrow-go/windrow/internal/txn"
+	"github.com/windrow-go/windrow/migrations"
+	"github.com/windrow-go/windrow/model"
+)
+
+// Postgres is a job's tables in one schema of a PostgreSQL database. Its methods
+// may be called from several goroutines at once; check-outs take turns.
+type Postgres struct {
+	db      *gorm.DB
+	opts    Options
+	sql     postgresSQL
+	channel string // where added rows are announced
+	light   int32  // the traffic light's space of advisory locks
+	job     string // the job's uuid
+	walker  *walker
+}
+
+// OpenPostgres opens the job at url, which libpq's PG* variables, service and
+// password files complete. Its tables must be there: an error that wraps
+// model.ErrSchema names the command that makes them.
+func OpenPostgres(ctx context.Context, url string, opts Options) (*Postgres, error) {
+	db, err := database.OpenPostgres(url, opts.Logger)
+	if err != nil {
+		return nil, err
+	}
+	store, err := NewPostgres(ctx, db, opts)
+	if err != nil {
+		database.Close(db)
+		return nil, err
+	}
+	return store, nil
+}
+
+// NewPostgres is OpenPostgres on an open database.
+func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, error) {
+	opts = opts.withDefaults()
+	migrator, err := migrations.Postgres(db, opts.Schema)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrator.Check(ctx); err != nil {
+		return nil, err
+	}
+	s := &Postgres{
+		db:      db,
+		opts:    opts,
+		sql:     renderPostgres(opts.Schema, !opts.NoTrafficLight),
+		channel: "windrow_" + opts.Schema,
+		light:   lightSpace(opts.Schema),
+	}
+	s.walker = newWalker(s, opts.policy("check out"))
+	if s.job, err = s.Note(ctx, "uuid"); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the store's connections.
+func (s *Postgres) Close() error { return database.Close(s.db) }
+
+// Ping tells whether the server answers.
+func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s.db) }
+
+// postgresSQL holds the statements with the schema's name put in.
+type postgresSQL struct {
+	peekFresh, freshBounds, peekDue                string
+	claim, checkIn, checkInVerdicts, renew, agenda string
+	putBack, putBackScan, finishRun                string
+	counts, byID, byKey, export                    string
+	insertKeyed, compareKeyed                      string
+	schema                                         string
+}
+
+func renderPostgres(schema string, light bool) postgresSQL {
+	r := strings.NewReplacer("{schema}", `"`+schema+`"`, "{live}", liveSQL, "{light}", lightSQL)
+	if !light {
+		r = strings.NewReplacer("{schema}", `"`+schema+`"`, "{live}", liveSQL, "{light}", "")
+	}
+	return postgresSQL{
+		peekFresh:       r.Replace(peekFreshSQL),
+		freshBounds:     r.Replace(freshBoundsSQL),
+		peekDue:         r.Replace(peekDueSQL),
+		claim:           r.Replace(claimSQL),
+		checkIn:         r.Replace(checkInSQL),
+		checkInVerdicts: r.Replace(checkInVerdictsSQL),
+		renew:           r.Replace(renewSQL),
+		agenda:          r.Replace(agendaSQL),
+		putBack:         r.Replace(putBackSQL),
+		putBackScan:     r.Replace(putBackScanSQL),
+		finishRun:       r.Replace(finishRunSQL),
+		counts:          r.Replace(countsSQL),
+		byID:            r.Replace(byIDSQL),
+		byKey:           r.Replace(byKeySQL),
+		export:          r.Replace(exportSQL),
+		insertKeyed:     r.Replace(insertKeyedSQL),
+		compareKeyed:    r.Replace(compareKeyedSQL),
+		schema:          `"` + schema + `"`,
+	}
+}
+
+// lightSpace keeps the traffic lights of different jobs in one database apart.
+func lightSpace(schema string) int32 {
+	h := fnv.New32a()
+	h.Write([]byte("windrow:" + schema))
+	return int32(h.Sum32())
+}
+
+// settle makes the transaction's statements go the planned way and wait no
+// longer than they should. It is local to the transaction, so that it holds, and
+// leaks nowhere, behind a pooler too.
+//
+// Without it a batch of neighbours may be planned as a bitmap scan, which in a
+// SERIALIZABLE transaction locks the whole relation, and a join with a batch as
+// a hash join over a sequential scan.
+func settle(tx *gorm.DB, lease time.Duration) error {
+	idle := idleTimeout
+	if lease > 0 {
+		idle = min(idle, lease/2)
+	}
+	return tx.Exec(fmt.Sprintf(settleSQL, lockTimeout.Milliseconds(), idle.Milliseconds())).Error
+}
+
+const settleSQL = `
+SET LOCAL lock_timeout = %d;
+SET LOCAL idle_in_transaction_session_timeout = %d;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_mergejoin = off`
+
+// readCommitted runs a transaction that is done again when it loses a race.
+func (s *Postgres) readCommitted(ctx context.Context, op string, fn func(tx *gorm.DB) error) error {
+	err := txn.Retry(ctx, s.opts.policy(op), func() error {
+		return txn.ReadCommitted(ctx, s.db, fn)
+	})
+	return explain(op, err)
+}
+
+// explain gives a transaction's error its meaning and says what was being done.
+func explain(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var exhausted *txn.ExhaustedError
+	if errors.As(err, &exhausted) {
+		return fmt.Errorf("%s: %w: %w", op, model.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", op, database.Translate(err))
+}
+
+// array passes a slice to the driver as one array value: gorm would spell a
+// plain slice out as a list of parameters.
+type array[T any] struct{ items []T }
+
+func (a array[T]) Value() (driver.Value, error) { return a.items, nil }

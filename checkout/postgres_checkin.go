@@ -1,0 +1,134 @@
+package checkout
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"gorm.io/gorm"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+// CheckIn stores a batch of outcomes of one holder, each under its ticket. A row
+// whose ticket a newer claim has made stale is left alone and named in the
+// receipt. The same batch may be sent again when its answer was lost.
+//
+// An error that wraps model.ErrRefused means that some value in the batch can't
+// be stored, and that nothing of it was.
+func (s *Postgres) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error) {
+	var receipt model.Receipt
+	if len(batch) == 0 {
+		return receipt, nil
+	}
+	cols, err := columnsOf(batch)
+	if err != nil {
+		return receipt, err
+	}
+	err = s.readCommitted(ctx, "check in", func(tx *gorm.DB) error {
+		got, err := s.checkIn(tx, cols)
+		receipt = got
+		return err
+	})
+	return receipt, err
+}
+
+func (s *Postgres) checkIn(tx *gorm.DB, cols *checkInColumns) (model.Receipt, error) {
+	if err := settle(tx, 0); err != nil {
+		return model.Receipt{}, err
+	}
+	var accepted []int64
+	err := tx.Raw(s.sql.checkIn,
+		sql.Named("ids", array[int64]{cols.ids}),
+		sql.Named("tokens", array[int32]{cols.tokens}),
+		sql.Named("verdicts", array[int32]{cols.verdicts}),
+		sql.Named("results", array[json.RawMessage]{cols.results}),
+		sql.Named("errors", array[string]{cols.errors}),
+		sql.Named("delays", array[float64]{cols.delays}),
+		sql.Named("versions", array[string]{cols.versions}),
+		sql.Named("holder", cols.holder),
+	).Scan(&accepted).Error
+	if err != nil {
+		return model.Receipt{}, err
+	}
+	if len(accepted) == len(cols.ids) {
+		return model.Receipt{}, nil
+	}
+	return s.verdictsOn(tx, cols, accepted)
+}
+
+// checkInSQL: verdicts are 1 done, 2 failed, 3 retry, 4 handler unavailable. A
+// round ends with 1 or 2. A row that a run wants again (redo_run) begins its next
+// round at once, whatever the verdict; its result stays readable.
+// The optimistic predicate stands last: token, holder and state still as at
+// check-out, or the row belongs to a newer claim.
+const checkInSQL = `
+UPDATE {schema}.datasets AS d
+SET
+	is_processed = u.verdict <= 2 AND d.redo_run IS NULL,
+	processed_at = CASE WHEN u.verdict <= 2 THEN clock_timestamp() ELSE d.processed_at END,
+	result = CASE WHEN u.verdict <= 2 THEN u.result ELSE d.result END,
+	error = CASE u.verdict WHEN 1 THEN NULL WHEN 2 THEN u.error ELSE d.error END,
+	last_error = CASE
+		WHEN d.redo_run IS NOT NULL THEN NULL
+		WHEN u.verdict = 4 AND u.error = '' THEN d.last_error
+		ELSE nullif(u.error, '')
+	END,
+	version = CASE WHEN u.verdict <= 2 THEN nullif(u.version, '') ELSE d.version END,
+	available_at = CASE
+		WHEN d.redo_run IS NOT NULL THEN TIMESTAMPTZ 'epoch'
+		WHEN u.verdict <= 2 THEN d.available_at
+		WHEN u.delay > 0 THEN clock_timestamp() + make_interval(secs => u.delay)
+		ELSE TIMESTAMPTZ 'epoch'
+	END,
+	checked_out_by = CASE WHEN u.verdict <= 2 AND d.redo_run IS NULL THEN d.checked_out_by END,
+	attempts = CASE
+		WHEN d.redo_run IS NOT NULL THEN 0
+		WHEN u.verdict = 4 THEN greatest(d.attempts - 1, 0)
+		ELSE d.attempts
+	END,
+	losses = CASE WHEN d.redo_run IS NULL THEN d.losses ELSE 0 END,
+	round = d.round + CASE WHEN d.redo_run IS NULL THEN 0 ELSE 1 END,
+	run_id = coalesce(d.redo_run, d.run_id),
+	redo_run = NULL
+FROM unnest(
+	CAST(@ids AS bigint[]),
+	CAST(@tokens AS integer[]),
+	CAST(@verdicts AS integer[]),
+	CAST(@results AS jsonb[]),
+	CAST(@errors AS text[]),
+	CAST(@delays AS double precision[]),
+	CAST(@versions AS text[])
+) AS u (id, token, verdict, result, error, delay, version)
+WHERE d.id = u.id
+	AND d.checkouts = u.token
+	AND d.checked_out_by = @holder
+	AND d.is_processed IS NOT TRUE
+RETURNING d.id`
+
+// verdictsOn tells the tickets that did not come back apart: those stored by an
+// earlier, unanswered try of the same check-in, and those lost.
+func (s *Postgres) verdictsOn(tx *gorm.DB, cols *checkInColumns, accepted []int64) (model.Receipt, error) {
+	missing := cols.without(accepted)
+	var rows []rowStanding
+	err := tx.Raw(s.sql.checkInVerdicts, sql.Named("ids", array[int64]{missing})).Scan(&rows).Error
+	if err != nil {
+		return model.Receipt{}, err
+	}
+	return cols.receipt(missing, rows), nil
+}
+
+const checkInVerdictsSQL = `
+SELECT id, checkouts, is_processed, checked_out_by
+FROM {schema}.datasets
+WHERE id = ANY(CAST(@ids AS bigint[]))`
+
+// Release gives rows back that were not started: available at once, attempt
+// refunded. Stale tickets are passed over.
+func (s *Postgres) Release(ctx context.Context, tickets []model.Ticket) error {
+	_, err := s.CheckIn(ctx, releases(tickets))
+	if err != nil {
+		return err
+	}
+	return s.announce(ctx)
+}

@@ -1,0 +1,218 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"github.com/windrow-go/windrow/internal/txn"
+)
+
+// LatestLoad returns the newest load of source, or ErrNotFound.
+func (s *Postgres) LatestLoad(ctx context.Context, source string) (Load, error) {
+	var loads []Load
+	err := s.readCommitted(ctx, "look up loads", func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT id, source, records, digest, inserted, duplicates, changed, rejected, finished_at
+			FROM `+s.sql.schema+`.loads WHERE source = ? ORDER BY id DESC LIMIT 1`, source).Scan(&loads).Error
+	})
+	if err != nil {
+		return Load{}, err
+	}
+	if len(loads) == 0 {
+		return Load{}, ErrNotFound
+	}
+	return loads[0], nil
+}
+
+// BeginLoad enters a new load of source.
+func (s *Postgres) BeginLoad(ctx context.Context, source string) (Load, error) {
+	load := Load{Source: source}
+	err := s.readCommitted(ctx, "begin a load", func(tx *gorm.DB) error {
+		return tx.Raw(`INSERT INTO `+s.sql.schema+`.loads (source) VALUES (?) RETURNING id`, source).Scan(&load.ID).Error
+	})
+	return load, err
+}
+
+// Append adds a chunk's rows and moves the load forward, in one transaction.
+// Rows have a key all of them or none. ErrLoadMoved says that load is no longer
+// how the database has it.
+func (s *Postgres) Append(ctx context.Context, load *Load, c Chunk) error {
+	var next Load
+	err := txn.Retry(ctx, s.opts.policy("load"), func() error {
+		return txn.PGX(ctx, s.db, func(tx pgx.Tx) error {
+			moved := *load
+			if err := s.insert(ctx, tx, c.Rows, &moved); err != nil {
+				return err
+			}
+			if err := s.moveLoad(ctx, tx, load, &moved, c); err != nil {
+				return err
+			}
+			next = moved
+			return nil
+		})
+	})
+	if err != nil {
+		return explain("load", err)
+	}
+	*load = next
+	return nil
+}
+
+// moveLoad: the optimistic predicate is the position read so far.
+func (s *Postgres) moveLoad(ctx context.Context, tx pgx.Tx, old, moved *Load, c Chunk) error {
+	moved.Records, moved.Rejected, moved.Digest = c.Records, c.Rejected, c.Digest
+	err := tx.QueryRow(ctx, `
+		UPDATE `+s.sql.schema+`.loads
+		SET
+			records = $2,
+			rejected = $3,
+			digest = $4,
+			inserted = $5,
+			duplicates = $6,
+			changed = $7,
+			finished_at = CASE WHEN $8 THEN clock_timestamp() END
+		WHERE id = $1
+			AND records = $9
+			AND inserted + duplicates + changed = $10
+		RETURNING finished_at`,
+		old.ID, moved.Records, moved.Rejected, moved.Digest, moved.Inserted, moved.Duplicates, moved.Changed,
+		c.Last, old.Records, old.Inserted+old.Duplicates+old.Changed).Scan(&moved.FinishedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrLoadMoved
+	}
+	return err
+}
+
+func (s *Postgres) insert(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+	switch {
+	case len(rows) == 0:
+		return nil
+	case rows[0].Key == nil:
+		return s.copyRows(ctx, tx, rows, moved)
+	}
+	unique, duplicates, changed := dedupe(rows)
+	moved.Duplicates += duplicates
+	moved.Changed += changed
+	return s.insertKeyed(ctx, tx, unique, moved)
+}
+
+// copyRows streams rows without keys in by COPY.
+func (s *Postgres) copyRows(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+	table := pgx.Identifier{s.opts.Schema, "datasets"}
+	n, err := tx.CopyFrom(ctx, table, []string{"data"}, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+		return []any{rows[i].Data}, nil
+	}))
+	moved.Inserted += n
+	return err
+}
+
+// insertKeyed adds the rows whose keys are new, in the order given, and compares
+// the others with what is there. Keys are inserted in their own order, so that
+// two loads at once don't deadlock on them.
+func (s *Postgres) insertKeyed(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+	first, err := s.reserveIDs(ctx, tx, len(rows))
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(rows))
+	keys := make([]string, len(rows))
+	data := make([]json.RawMessage, len(rows))
+	order := make([]int, len(rows))
+	for i := range rows {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(*rows[a].Key, *rows[b].Key) })
+	for i, k := range order {
+		ids[i], keys[i], data[i] = first[k], *rows[k].Key, rows[k].Data
+	}
+	var inserted int64
+	if err := tx.QueryRow(ctx, s.sql.insertKeyed, ids, keys, data).Scan(&inserted); err != nil {
+		return err
+	}
+	moved.Inserted += inserted
+	if inserted == int64(len(rows)) {
+		return nil
+	}
+	var changed int64
+	if err := tx.QueryRow(ctx, s.sql.compareKeyed, ids, keys, data).Scan(&changed); err != nil {
+		return err
+	}
+	moved.Changed += changed
+	moved.Duplicates += int64(len(rows)) - inserted - changed
+	return nil
+}
+
+func (s *Postgres) reserveIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, error) {
+	rows, err := tx.Query(ctx,
+		`SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)`,
+		s.sql.schema+".datasets", n)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	slices.Sort(ids)
+	return ids, err
+}
+
+const insertKeyedSQL = `
+WITH input AS (
+	SELECT *
+	FROM unnest($1::bigint[], $2::text[], $3::jsonb[]) AS i (id, key, data)
+), new_keys AS (
+	INSERT INTO {schema}.dataset_keys (key, id)
+	SELECT key, id
+	FROM input
+	ON CONFLICT (key) DO NOTHING
+	RETURNING id
+), new_rows AS (
+	INSERT INTO {schema}.datasets (id, key, data)
+	SELECT input.id, input.key, input.data
+	FROM input
+	JOIN new_keys USING (id)
+	ORDER BY input.id
+	RETURNING id
+)
+SELECT count(*) FROM new_rows`
+
+const compareKeyedSQL = `
+SELECT count(*)
+FROM unnest($1::bigint[], $2::text[], $3::jsonb[]) AS i (id, key, data)
+JOIN {schema}.dataset_keys AS k ON k.key = i.key AND k.id <> i.id
+JOIN {schema}.datasets AS d ON d.id = k.id
+WHERE d.data <> i.data`
+
+// Analyze refreshes the planner's statistics after a load, and wakes workers
+// that wait. It reports false if this role may not analyze the table.
+func (s *Postgres) Analyze(ctx context.Context) (bool, error) {
+	if err := s.announce(ctx); err != nil {
+		return false, err
+	}
+	var mayNot bool
+	err := s.db.WithContext(ctx).Raw(ownsTableSQL, sql.Named("name", s.opts.Schema+".datasets")).Scan(&mayNot).Error
+	if err != nil || mayNot {
+		return false, explain("analyze", err)
+	}
+	err = s.db.WithContext(ctx).Exec(`ANALYZE ` + s.sql.schema + `.datasets`).Error
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == "42501" {
+		return false, nil
+	}
+	return err == nil, explain("analyze", err)
+}
+
+// ownsTableSQL: only the owner, the database's owner and superusers may analyze;
+// for others ANALYZE passes the table over with a mere warning.
+const ownsTableSQL = `
+SELECT NOT (
+	pg_has_role(c.relowner, 'USAGE')
+	OR (SELECT pg_has_role(d.datdba, 'USAGE') FROM pg_database AS d WHERE d.datname = current_database())
+)
+FROM pg_class AS c
+WHERE c.oid = CAST(@name AS regclass)`

@@ -1,0 +1,280 @@
+package checkout_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/internal/database"
+	"github.com/windrow-go/windrow/migrations"
+	"github.com/windrow-go/windrow/model"
+)
+
+// The grants that each command needs; {role} is its role. docs/operations.md has
+// them too.
+var (
+	grantsToMigrate = []string{
+		`GRANT CREATE ON DATABASE {database} TO {role}`, // or a schema that is the role's own
+	}
+	grantsToLook = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON ALL TABLES IN SCHEMA windrow TO {role}`,
+	}
+	grantsToWork = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
+		`GRANT SELECT, UPDATE ON windrow.datasets TO {role}`,
+	}
+	grantsToLoad = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
+		`GRANT SELECT, INSERT ON windrow.datasets, windrow.dataset_keys TO {role}`,
+		`GRANT USAGE ON SEQUENCE windrow.datasets_id_seq TO {role}`,
+		`GRANT SELECT, INSERT, UPDATE ON windrow.loads TO {role}`,
+	}
+	grantsToReprocess = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job, windrow.dataset_keys TO {role}`,
+		`GRANT SELECT, UPDATE ON windrow.datasets TO {role}`,
+		`GRANT SELECT, INSERT, UPDATE ON windrow.runs TO {role}`,
+	}
+)
+
+// as opens the job as a role that has just these grants.
+func (f *fixture) as(role string, grants []string) *fixture {
+	f.t.Helper()
+	login := f.login(role, grants)
+	other := *f
+	other.url = login
+	other.store = other.open()
+	return &other
+}
+
+// login makes a role and returns the database's URL for it.
+func (f *fixture) login(role string, grants []string) string {
+	f.t.Helper()
+	var name string
+	check(f.t, f.raw.Raw(`SELECT current_database()`).Scan(&name).Error)
+	check(f.t, f.raw.Exec(`CREATE ROLE `+role+` LOGIN`).Error)
+	f.t.Cleanup(func() {
+		check(f.t, f.raw.Exec(`DROP OWNED BY `+role+` CASCADE`).Error)
+		check(f.t, f.raw.Exec(`DROP ROLE `+role).Error)
+	})
+	replace := strings.NewReplacer("{role}", role, "{database}", `"`+name+`"`)
+	for _, grant := range grants {
+		check(f.t, f.raw.Exec(replace.Replace(grant)).Error)
+	}
+	u, err := url.Parse(f.url)
+	check(f.t, err)
+	u.User = url.User(role)
+	return u.String()
+}
+
+// jobs are what the commands do with a store.
+var jobs = map[string]func(f *fixture) error{
+	"work": func(f *fixture) error {
+		ctx := f.t.Context()
+		claims, err := f.CheckOutKeys(ctx, "w", lease, []int64{1, 2, 3})
+		if err != nil {
+			return err
+		}
+		if _, err := f.Renew(ctx, lease, ticketsOf(claims)); err != nil {
+			return err
+		}
+		var batch []model.CheckIn
+		for i, c := range claims {
+			batch = append(batch, []model.CheckIn{done(c, `1`), retry(c, 0, "x"), failed(c, "y")}[i])
+		}
+		if _, err := f.CheckIn(ctx, batch); err != nil {
+			return err
+		}
+		if _, err := f.CheckIn(ctx, batch); err != nil {
+			return err
+		}
+		if claims, err = f.CheckOut(ctx, "w", lease, 1); err != nil {
+			return err
+		}
+		if err := f.Release(ctx, ticketsOf(claims)); err != nil {
+			return err
+		}
+		if _, err = f.Agenda(ctx); err != nil {
+			return err
+		}
+		return f.Wait(ctx, 0)
+	},
+	"load": func(f *fixture) error {
+		if _, err := f.LatestLoad(f.t.Context(), "in"); err != nil && !errors.Is(err, checkout.ErrNotFound) {
+			return err
+		}
+		load, err := f.BeginLoad(f.t.Context(), "in")
+		if err != nil {
+			return err
+		}
+		key := "k"
+		chunks := [][]checkout.NewRow{
+			{{Data: []byte(`1`)}},
+			{{Key: &key, Data: []byte(`1`)}},
+			{{Key: &key, Data: []byte(`2`)}}, // there already, with other data
+		}
+		for i, rows := range chunks {
+			chunk := checkout.Chunk{Rows: rows, Records: int64(i + 1), Last: i == len(chunks)-1}
+			if err := f.Append(f.t.Context(), &load, chunk); err != nil {
+				return err
+			}
+		}
+		_, err = f.Analyze(f.t.Context())
+		return err
+	},
+	"look": func(f *fixture) error {
+		ctx := f.t.Context()
+		if _, err := f.Counts(ctx); err != nil {
+			return err
+		}
+		if _, _, err := f.ByID(ctx, 1); err != nil {
+			return err
+		}
+		if _, _, err := f.ByKey(ctx, "k0"); err != nil {
+			return err
+		}
+		if _, err := f.Count(ctx, checkout.Selection{Keys: []string{"k0"}}); err != nil {
+			return err
+		}
+		if _, err := f.LatestLoad(ctx, "test"); err != nil {
+			return err
+		}
+		return f.Export(ctx, checkout.ExportOptions{WithData: true}, func(checkout.Finished) error { return nil })
+	},
+	"reprocess": func(f *fixture) error {
+		for _, sel := range []checkout.Selection{{Failed: true}, {All: true}, {Keys: []string{"k0"}}} {
+			if _, err := f.Count(f.t.Context(), sel); err != nil {
+				return err
+			}
+			if _, err := f.Reprocess(f.t.Context(), sel, "me"); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"migrate": func(f *fixture) error {
+		db, err := database.OpenPostgres(f.url, nil)
+		if err != nil {
+			return err
+		}
+		defer database.Close(db)
+		m, err := migrations.Postgres(db, f.opts.Schema)
+		if err != nil {
+			return err
+		}
+		_, err = m.Down(f.t.Context())
+		return err
+	},
+}
+
+func TestARoleCanDoItsCommandAndNothingElse(t *testing.T) {
+	tests := map[string]struct {
+		grants []string
+		can    []string
+	}{
+		"looker":      {grantsToLook, []string{"look"}},
+		"worker":      {grantsToWork, []string{"work"}},
+		"loader":      {grantsToLoad, []string{"load"}},
+		"reprocessor": {grantsToReprocess, []string{"reprocess", "work"}},
+	}
+	f := onPostgres(t, checkout.Options{})
+	f.addKeyed("k0", "k1", "k2")
+	for role, tt := range tests {
+		t.Run(role, func(t *testing.T) {
+			as := *f
+			as.t = t
+			as = *as.as(role, tt.grants)
+			for job, do := range jobs {
+				err := do(&as)
+				switch {
+				case slices.Contains(tt.can, job):
+					check(t, err)
+				case job == "look" && role != "looker":
+					// What a role may read in part differs from role to role.
+				case err == nil || !isDenied(err):
+					t.Errorf("%s: got %v, want a refusal", job, err)
+				}
+			}
+		})
+	}
+}
+
+// Each grant is needed: without any one of them, the role can't do its job.
+func TestNoGrantIsForNothing(t *testing.T) {
+	f := onPostgres(t, checkout.Options{})
+	f.addKeyed("k0", "k1", "k2")
+	for job, grants := range map[string][]string{
+		"look": grantsToLook, "work": grantsToWork, "load": grantsToLoad, "reprocess": grantsToReprocess,
+	} {
+		for i, left := range grants {
+			t.Run(fmt.Sprintf("%s without %d", job, i+1), func(t *testing.T) {
+				as := *f
+				as.t = t
+				fewer := slices.Delete(slices.Clone(grants), i, i+1)
+				as.url = as.login("short", fewer)
+				s, err := checkout.OpenPostgres(t.Context(), as.url, as.opts)
+				if err == nil {
+					defer s.Close()
+					as.store = s
+					err = jobs[job](&as)
+				}
+				if !isDenied(err) {
+					t.Errorf("without %q: got %v, want a refusal", left, err)
+				}
+			})
+		}
+	}
+}
+
+func isDenied(err error) bool {
+	var state interface{ SQLState() string }
+	return errors.As(err, &state) && state.SQLState() == "42501"
+}
+
+func TestMigratingNeedsADatabaseOrASchemaOfOnesOwn(t *testing.T) {
+	for name, prepare := range map[string][]string{
+		"the right to make schemas": grantsToMigrate,
+		"a schema that is there":    {`CREATE SCHEMA windrow AUTHORIZATION {role}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := onPostgres(t, checkout.Options{Schema: "another"})
+			f.opts.Schema = ""
+			f.url = f.login("migrator", prepare)
+			f.migrate()
+			f.store = f.open()
+			f.add(10)
+			analyzed, err := f.Analyze(t.Context())
+			check(t, err)
+			equal(t, "analyzed by the owner", analyzed, true)
+			check(t, jobs["migrate"](f))
+		})
+	}
+}
+
+func TestARoleWithNothingIsToldSo(t *testing.T) {
+	f := onPostgres(t, checkout.Options{})
+	stranger := f.login("stranger", nil)
+	_, err := checkout.OpenPostgres(t.Context(), stranger, f.opts)
+	if !isDenied(err) || errors.Is(err, model.ErrUnavailable) || errors.Is(err, model.ErrSchema) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAnalyzeSaysWhenItIsNotPermitted(t *testing.T) {
+	f := onPostgres(t, checkout.Options{})
+	loader := f.as("loader", grantsToLoad)
+	loader.add(10)
+	analyzed, err := loader.Analyze(t.Context())
+	check(t, err)
+	equal(t, "analyzed by another than the owner", analyzed, false)
+	analyzed, err = f.Analyze(t.Context())
+	check(t, err)
+	equal(t, "analyzed by a superuser", analyzed, true)
+}

@@ -1,0 +1,189 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+// CheckIn stores a batch of outcomes, each under its ticket. A row whose ticket a
+// newer claim has made stale is left alone and named in the receipt. The same
+// batch may be sent again.
+func (s *SQLite) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error) {
+	var receipt model.Receipt
+	if len(batch) == 0 {
+		return receipt, nil
+	}
+	batch = slices.SortedFunc(slices.Values(batch), func(a, b model.CheckIn) int { return cmp.Compare(a.ID, b.ID) })
+	err := s.write(ctx, "check in", func(tx *gorm.DB) error {
+		got, err := checkInEach(ctx, tx, batch)
+		receipt = got
+		return err
+	})
+	return receipt, err
+}
+
+func checkInEach(ctx context.Context, tx *gorm.DB, batch []model.CheckIn) (model.Receipt, error) {
+	var receipt model.Receipt
+	update, err := prepare(ctx, tx, sqliteCheckInSQL)
+	if err != nil {
+		return receipt, err
+	}
+	defer update.Close()
+	for _, in := range batch {
+		res, err := update.ExecContext(ctx, checkInArgs(in)...)
+		if err != nil {
+			return receipt, fmt.Errorf("row %d: %w", in.ID, err)
+		}
+		if n, err := res.RowsAffected(); err != nil {
+			return receipt, err
+		} else if n == 1 {
+			continue
+		}
+		if err := sqliteVerdictOn(tx, in.Ticket, &receipt); err != nil {
+			return receipt, err
+		}
+	}
+	return receipt, nil
+}
+
+// prepare compiles a statement once for the many rows of a transaction; gorm
+// would do it for each.
+func prepare(ctx context.Context, tx *gorm.DB, query string) (*sql.Stmt, error) {
+	return tx.Statement.ConnPool.PrepareContext(ctx, query)
+}
+
+func checkInArgs(in model.CheckIn) []any {
+	var result, text any
+	switch {
+	case in.Verdict != model.VerdictDone:
+	case len(in.Result) == 0:
+		result = "null"
+	default:
+		result = string(in.Result)
+	}
+	switch {
+	case in.Error != "":
+		text = in.Error
+	case in.Verdict == model.VerdictFailed:
+		text = "failed without a reason" // null would read as done
+	}
+	var version any
+	if in.Version != "" {
+		version = in.Version
+	}
+	return []any{
+		int(in.Verdict), result, text, max(in.Delay, 0).Microseconds(), version,
+		in.ID, in.Token, in.Holder,
+	}
+}
+
+// sqliteCheckInSQL: ?1 is the verdict (1 done, 2 failed, 3 retry, 4 handler
+// unavailable), ?4 the delay in microseconds. A row that a run wants again
+// (redo_run) begins its next round at once, whatever the verdict; its result
+// stays readable. The optimistic predicate stands last.
+const sqliteCheckInSQL = `
+UPDATE datasets
+SET
+	is_processed = ?1 <= 2 AND redo_run IS NULL,
+	processed_at = CASE WHEN ?1 <= 2 THEN ` + nowSQL + ` ELSE processed_at END,
+	result = CASE WHEN ?1 <= 2 THEN ?2 ELSE result END,
+	error = CASE ?1 WHEN 1 THEN NULL WHEN 2 THEN ?3 ELSE error END,
+	last_error = CASE
+		WHEN redo_run IS NOT NULL THEN NULL
+		WHEN ?1 = 4 AND ?3 IS NULL THEN last_error
+		ELSE ?3
+	END,
+	version = CASE WHEN ?1 <= 2 THEN ?5 ELSE version END,
+	available_at = CASE
+		WHEN redo_run IS NOT NULL THEN 0
+		WHEN ?1 <= 2 THEN available_at
+		WHEN ?4 > 0 THEN ` + nowSQL + ` + ?4
+		ELSE 0
+	END,
+	checked_out_by = CASE WHEN ?1 <= 2 AND redo_run IS NULL THEN checked_out_by END,
+	attempts = CASE
+		WHEN redo_run IS NOT NULL THEN 0
+		WHEN ?1 = 4 THEN max(attempts - 1, 0)
+		ELSE attempts
+	END,
+	losses = CASE WHEN redo_run IS NULL THEN losses ELSE 0 END,
+	round = round + (redo_run IS NOT NULL),
+	run_id = coalesce(redo_run, run_id),
+	redo_run = NULL
+WHERE id = ?6
+	AND checkouts = ?7
+	AND checked_out_by = ?8
+	AND +is_processed = 0`
+
+// sqliteVerdictOn tells whether a ticket that changed nothing was stored by an
+// earlier, unanswered try, or is lost.
+func sqliteVerdictOn(tx *gorm.DB, t model.Ticket, receipt *model.Receipt) error {
+	var rows []rowStanding
+	err := tx.Raw(`SELECT id, checkouts, is_processed, checked_out_by FROM datasets WHERE id = ?`, t.ID).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	if len(rows) == 1 && rows[0].settledBy(t.Token, t.Holder) {
+		receipt.Replayed++
+		return nil
+	}
+	receipt.Lost = append(receipt.Lost, t)
+	return nil
+}
+
+// Release gives rows back that were not started: available at once, attempt
+// refunded. Stale tickets are passed over.
+func (s *SQLite) Release(ctx context.Context, tickets []model.Ticket) error {
+	_, err := s.CheckIn(ctx, releases(tickets))
+	return err
+}
+
+// Renew pushes the leases of one holder's claims to lease from now, and returns
+// the tickets that a newer claim has made stale.
+func (s *SQLite) Renew(ctx context.Context, lease time.Duration, tickets []model.Ticket) ([]model.Ticket, error) {
+	if len(tickets) == 0 {
+		return nil, s.Ping(ctx)
+	}
+	ids, tokens, err := ticketColumns(tickets)
+	if err != nil {
+		return nil, err
+	}
+	pairs := make([][2]int64, len(ids))
+	for i := range ids {
+		pairs[i] = [2]int64{ids[i], int64(tokens[i])}
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		return nil, err
+	}
+	var renewed []int64
+	err = s.write(ctx, "renew", func(tx *gorm.DB) error {
+		var got []int64
+		err := tx.Raw(sqliteRenewSQL, lease.Microseconds(), string(list), tickets[0].Holder).Scan(&got).Error
+		renewed = got
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ticketsWithout(tickets, renewed), nil
+}
+
+const sqliteRenewSQL = `
+UPDATE datasets
+SET available_at = ` + nowSQL + ` + ?
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS u
+WHERE datasets.id = u.id
+	AND datasets.checkouts = u.token
+	AND datasets.checked_out_by = ?
+	AND +datasets.is_processed = 0
+RETURNING datasets.id`

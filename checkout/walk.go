@@ -1,0 +1,296 @@
+package checkout
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/windrow-go/windrow/internal/txn"
+	"github.com/windrow-go/windrow/model"
+)
+
+const (
+	// maxSpan and maxScattered keep the keys of one claim close together, or
+	// few: 100 scattered ids promote to a predicate lock on the whole primary
+	// key, at which 8 claimers of disjoint rows conflicted 73 % of the time (11 %
+	// at 25 ids, 0.7 % at 10).
+	maxSpan      = 2500
+	maxScattered = 10
+
+	// A peek looks this many batches ahead, within these bounds.
+	peekBatches = 4
+	minPeek     = 256
+	maxPeek     = 4096
+
+	dueEvery      = 250 * time.Millisecond // between two looks for rows come due
+	fullLookEvery = time.Minute            // between two looks from the very beginning
+)
+
+// table is what a walker needs of an engine.
+type table interface {
+	// peekFresh lists up to n fresh keys above after, in order. It promises
+	// nothing about them.
+	peekFresh(ctx context.Context, after int64, n int) ([]int64, error)
+	// freshBounds returns the lowest and the highest fresh key, if any.
+	freshBounds(ctx context.Context) (low, high int64, ok bool, err error)
+	// peekDue lists up to n rows whose vesting time lies after from and is past,
+	// oldest first.
+	peekDue(ctx context.Context, from time.Time, n int) (dueRows, error)
+	// claim is the check-out transaction over exactly these keys.
+	claim(ctx context.Context, holder string, lease time.Duration, keys []int64) ([]model.Claim, error)
+}
+
+// dueRows is the answer of a look for rows that have come due.
+type dueRows struct {
+	keys   []int64
+	oldest time.Time // vesting time of the first of them
+	now    time.Time // the database's clock
+}
+
+// walker leads one worker through a table. It decides where to look, how many
+// rows to ask for and where to go after a conflict; the engine's statements do
+// the rest. Spreading the walkers is what keeps their transactions from
+// conflicting: all starting at the head of the queue, eight claimers managed
+// 13,000 rows/s with 78 % conflicts; each starting elsewhere, 97,000 with 0.13 %.
+type walker struct {
+	mu     sync.Mutex
+	table  table
+	policy txn.Policy
+
+	// The walk over fresh keys.
+	fresh  []int64 // peeked, not yet tried
+	cursor int64   // peeked up to here
+	placed bool    // the cursor has been put somewhere in [low, high]
+	low    int64   // no fresh key at or below it when last seen
+	high   int64
+	jumped bool // the next peek follows a jump: begin anywhere in what it finds
+
+	// The look-out for rows that have come due.
+	due       []int64
+	dueTurn   bool      // it is their turn if fresh rows are there as well
+	watermark time.Time // nothing was due before it
+	spreadTo  time.Time // zero, or: much was due, up to here
+	oldestDue time.Time
+	nextLook  time.Time // local clock
+	fullLook  time.Time // local clock: when to look from the very beginning again
+}
+
+func newWalker(t table, policy txn.Policy) *walker {
+	policy.AtOnce = true
+	return &walker{table: t, policy: policy, watermark: model.Sentinel}
+}
+
+// checkOut claims up to n rows. A conflict is tried again at once, elsewhere and
+// with half the rows, then with growing delays.
+func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var claims []model.Claim
+	asked := 0
+	err := txn.Retry(ctx, w.policy, func() error {
+		keys, err := w.next(ctx, lease, n)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		got, err := w.table.claim(ctx, holder, lease, keys)
+		if err != nil {
+			w.jump()
+			n = max(1, n/2)
+			return err
+		}
+		claims, asked = got, len(keys)
+		return nil
+	})
+	if asked > 0 && len(claims) < (asked+1)/2 {
+		w.jump() // somebody else walks here
+	}
+	return claims, err
+}
+
+// lookAnew forgets what was learnt about empty stretches.
+func (w *walker) lookAnew() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget()
+}
+
+func (w *walker) forget() {
+	w.low, w.placed = 0, false
+	w.watermark, w.spreadTo = model.Sentinel, time.Time{}
+	w.nextLook = time.Time{}
+	w.fullLook = time.Now().Add(fullLookEvery)
+}
+
+// next picks the keys of the next claim: rows come due and fresh rows take
+// turns, so that neither kind starves.
+func (w *walker) next(ctx context.Context, lease time.Duration, n int) ([]int64, error) {
+	if time.Now().After(w.fullLook) {
+		w.forget()
+	}
+	if len(w.due) == 0 && time.Now().After(w.nextLook) {
+		if err := w.lookForDue(ctx, lease, n); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.due) > 0 && w.dueTurn {
+		w.dueTurn = false
+		return take(&w.due, n), nil
+	}
+	if len(w.fresh) == 0 {
+		if err := w.walkOn(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	w.dueTurn = true
+	if len(w.fresh) == 0 {
+		return take(&w.due, n), nil
+	}
+	return take(&w.fresh, n), nil
+}
+
+// take cuts the next claim off keys: up to n neighbours, or a few at any distance.
+func take(keys *[]int64, n int) []int64 {
+	all := *keys
+	k := 0
+	for k < len(all) && k < n && (k < maxScattered || all[k]-all[0] <= maxSpan) {
+		k++
+	}
+	*keys = all[k:]
+	return all[:k]
+}
+
+// walkOn peeks at the next stretch of fresh keys, and begins again from the
+// lowest when it has come to the end.
+func (w *walker) walkOn(ctx context.Context, n int) error {
+	if !w.placed {
+		if err := w.place(ctx); err != nil || !w.placed {
+			return err
+		}
+	}
+	window := min(max(peekBatches*n, minPeek), maxPeek)
+	start := w.cursor
+	keys, err := w.table.peekFresh(ctx, start, window)
+	if err == nil && len(keys) < window { // the end: go on from the beginning
+		var more []int64
+		more, err = w.table.peekFresh(ctx, w.low, window-len(keys))
+		more = slices.DeleteFunc(more, func(id int64) bool { return id > start })
+		w.wrapped(start, keys, more)
+		keys = append(more, keys...)
+	} else if len(keys) > 0 {
+		w.cursor = keys[len(keys)-1]
+	}
+	if err != nil {
+		return err
+	}
+	if w.jumped && len(keys) > 1 {
+		w.jumped = false
+		cut := rand.IntN(len(keys))
+		keys = keys[cut:] // the rest is met on the next round
+	}
+	w.fresh = keys
+	return nil
+}
+
+// wrapped notes what a look to the end and again from the beginning has shown.
+func (w *walker) wrapped(start int64, tail, head []int64) {
+	switch {
+	case len(head) > 0:
+		w.low = head[0] - 1
+		w.cursor = head[len(head)-1]
+	case len(tail) > 0:
+		w.low = max(w.low, min(start, tail[0]-1))
+		w.cursor = w.low
+	default:
+		w.placed = false // nothing fresh at all: look at the bounds again
+	}
+}
+
+// place puts the cursor somewhere between the lowest and the highest fresh key.
+func (w *walker) place(ctx context.Context) error {
+	low, high, ok, err := w.table.freshBounds(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	w.low, w.high, w.placed = low-1, high, true
+	w.cursor = w.low + rand.Int64N(w.high-w.low)
+	return nil
+}
+
+// jump leaves the place where somebody else is.
+func (w *walker) jump() {
+	w.fresh, w.due = nil, nil
+	w.nextLook = time.Time{}
+	if w.placed && w.high > w.low {
+		w.cursor = w.low + rand.Int64N(w.high-w.low)
+		w.jumped = true
+	}
+}
+
+// lookForDue looks for rows whose vesting time has passed: from the watermark,
+// below which nothing is due, or from a random instant when much was due, so
+// that the fleet doesn't fall upon the same rows.
+//
+// The watermark exists for the sake of old snapshots: while one is held, a look
+// from the beginning wades through the index entries of all dead leases (900,000
+// of them: 120-150 ms; from a watermark 0.6 ms). It keeps a lease's distance
+// from now, for the sake of transactions that commit late.
+func (w *walker) lookForDue(ctx context.Context, lease time.Duration, n int) error {
+	window := min(max(2*n, minPeek), maxPeek)
+	from, spread := w.watermark, false
+	if !w.spreadTo.IsZero() && rand.IntN(4) > 0 {
+		from, spread = between(w.oldestDue, w.spreadTo), true
+	}
+	rows, err := w.table.peekDue(ctx, from, window)
+	if err != nil {
+		return err
+	}
+	full := len(rows.keys) == window
+	switch {
+	case full:
+		w.spreadTo = rows.now
+	default:
+		w.spreadTo = time.Time{}
+		w.nextLook = time.Now().Add(dueEvery)
+	}
+	if spread && !full {
+		w.nextLook = time.Time{} // look from the watermark next, at once
+	}
+	if !spread {
+		w.watermark = later(w.watermark, rows.now.Add(-lease))
+		if len(rows.keys) > 0 {
+			w.oldestDue = rows.oldest
+			w.watermark = earlier(w.watermark, rows.oldest.Add(-time.Microsecond))
+		}
+	}
+	slices.Sort(rows.keys)
+	w.due = rows.keys
+	return nil
+}
+
+func between(a, b time.Time) time.Time {
+	if !b.After(a) {
+		return a
+	}
+	return a.Add(rand.N(b.Sub(a)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+var (
+	_ table = (*Postgres)(nil)
+	_ table = (*SQLite)(nil)
+)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/internal/database"
+	"github.com/windrow-go/windrow/internal/job"
+	"github.com/windrow-go/windrow/model"
+)
+
+// store is a job's tables as the commands use them.
+type store interface {
+	job.Store
+	Count(ctx context.Context, sel checkout.Selection) (checkout.Counts, error)
+	ByID(ctx context.Context, id int64) (model.Dataset, time.Time, error)
+	ByKey(ctx context.Context, key string) (model.Dataset, time.Time, error)
+	Close() error
+}
+
+// defaultFile is the embedded database of all commands but run.
+const defaultFile = "windrow.db"
+
+// isPostgres tells an address from the name of a file.
+func isPostgres(address string) bool {
+	for _, prefix := range []string{"postgres://", "postgresql://", "host=", "service=", "dbname="} {
+		if strings.HasPrefix(address, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// address is the database chosen: typed, from the environment, or the default.
+func (a *app) address() string {
+	if a.database != "" {
+		return a.database
+	}
+	return defaultFile
+}
+
+// open opens the chosen database; create allows a new file.
+func (a *app) open(ctx context.Context, create bool) (store, error) {
+	return a.openAt(ctx, a.address(), create)
+}
+
+func (a *app) openAt(ctx context.Context, address string, create bool) (store, error) {
+	opts := checkout.Options{Schema: a.schema, Logger: a.log}
+	if isPostgres(address) {
+		a.say("database: PostgreSQL, %s, schema %s", database.ServerName(address), a.schema)
+		s, err := checkout.OpenPostgres(ctx, address, opts)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	file := strings.TrimPrefix(strings.TrimPrefix(address, "sqlite:"), "//")
+	if strings.Contains(file, "://") {
+		return nil, usagef("--database %s: use a postgres:// address or the name of a file", beforeAt(address))
+	}
+	if _, err := os.Stat(file); create && err != nil {
+		a.say("database: SQLite, new file %s", file)
+	} else {
+		a.say("database: SQLite, %s", file)
+	}
+	s, err := checkout.OpenSQLite(ctx, file, create, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// beforeAt keeps what may be shown of an address of unknown form.
+func beforeAt(address string) string {
+	scheme, _, _ := strings.Cut(address, "://")
+	return scheme + "://…"
+}
+
+// again is a follow-up command, ready to paste.
+func (a *app) again(command string) string {
+	s := "windrow " + command
+	if a.schema != "windrow" {
+		s += " --schema " + a.schema
+	}
+	if a.database != "" && os.Getenv("WINDROW_DATABASE_URL") == "" {
+		if isPostgres(a.database) {
+			return s + " --database …"
+		}
+		s += fmt.Sprintf(" --database %s", quoteArg(a.database))
+	}
+	return s
+}
+
+// quoteArg quotes s for a shell where that is needed.
+func quoteArg(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:=@%,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/internal/job"
+	"github.com/windrow-go/windrow/migrations"
+	"github.com/windrow-go/windrow/model"
+	"github.com/windrow-go/windrow/processor"
+)
+
+type runFlags struct {
+	handler     handlerFlags
+	worker      workerFlags
+	load        loadFlags
+	export      exportFlags
+	try         int
+	fresh       bool
+	goOn        bool
+	retryFailed bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run INPUT... HANDLER [flags]",
+		Short: "Load an input, work every row and write the results, in one go",
+		Long: `Load an input into a database beside it, work every row, and write the results, in
+the input's order. Stop it, or let it be killed, at any moment: the same command
+goes on where it was, and ends with the same file.
+` + inputHelp + "\n" + handlerHelp + "\n" + outputHelp,
+		Example: `  windrow run airports.csv --jq '{iata, north: ((.latitude|tonumber) >= 0)}'
+  windrow run users.jsonl --try 10 -- ./score --name {name}
+  find . -name '*.jpg' | windrow run - --exec 'identify -format "%wx%h" "$(jq -r .)"'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inputs, command := splitAtDash(cmd, args)
+			if len(inputs) == 0 {
+				return usagef("run needs an input: a file, or - for standard input")
+			}
+			return a.runJob(cmd.Context(), &f, inputs, command)
+		},
+	}
+	flags := cmd.Flags()
+	f.handler.add(flags)
+	f.load.add(flags)
+	f.export.add(flags, "the `file` to write (default: INPUT.results.jsonl, beside it)")
+	f.worker.add(flags, "50%")
+	flags.IntVar(&f.try, "try", 0, "work the first `N` rows, print data and result, store nothing")
+	flags.BoolVar(&f.fresh, "fresh", false, "begin anew; the old database and results are moved aside")
+	flags.BoolVar(&f.goOn, "continue", false, "keep finished rows though the input or the handler has changed")
+	flags.BoolVar(&f.retryFailed, "retry-failed", false, "take up the failed rows again")
+	withoutEnvironment(flags, "try", "fresh", "continue", "retry-failed")
+	return cmd
+}
+
+func splitAtDash(cmd *cobra.Command, args []string) (before, after []string) {
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		return args[:dash], args[dash:]
+	}
+	return args, nil
+}
+
+func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string) error {
+	handler, err := f.handler.build(command)
+	if err != nil {
+		return err
+	}
+	opts, err := f.worker.options(a, handler.Fingerprint(), f.handler.timeout)
+	if err != nil {
+		return err
+	}
+	if _, err := f.load.options(); err != nil {
+		return err
+	}
+	if f.fresh && f.goOn {
+		return usagef("--fresh and --continue exclude each other")
+	}
+	if f.try != 0 {
+		return a.try(ctx, f, inputs, handler)
+	}
+	place := placeOf(inputs[0])
+	if f.export.output == "" {
+		f.export.output = place + ".results.jsonl"
+	}
+	address := a.database
+	if address == "" {
+		address = place + ".windrow.db"
+	}
+	opts.UntilEmpty = true
+	return a.runAt(ctx, f, inputs, address, handler, opts)
+}
+
+// placeOf is an input's path without the endings of its format and compression.
+func placeOf(input string) string {
+	if input == "-" {
+		return "stdin"
+	}
+	dir, name := filepath.Split(input)
+	for _, ending := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, ending)
+	}
+	if stem := strings.TrimSuffix(name, filepath.Ext(name)); stem != "" {
+		name = stem
+	}
+	return dir + name
+}
+
+// runAt runs the job in the database at address.
+func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address string, handler fingerprinted, opts processor.Options) error {
+	if f.fresh {
+		if err := a.beginAnew(address, f.export); err != nil {
+			return err
+		}
+	}
+	s, err := a.openAt(ctx, address, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	unlock, err := a.keepFile(address)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	loader, bad, err := a.loader(&f.load, s, inputs)
+	if err != nil {
+		return err
+	}
+	defer bad.close()
+	shot := &job.OneShot{Store: s, Loader: loader, Version: handler.Fingerprint(), Continue: f.goOn}
+	if err := a.prepare(ctx, f, shot, s); err != nil {
+		return err
+	}
+	return a.workAndExport(ctx, f, inputs, s, handler, opts)
+}
+
+// prepare brings the table to where its rows can be worked.
+func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s store) error {
+	if err := shot.CheckHandler(ctx); err != nil {
+		return waysOn(err)
+	}
+	began := time.Now()
+	bar := a.display.Begin("load", 0, shot.Loader.Progress)
+	loaded, err := shot.Load(ctx)
+	bar.End()
+	if errors.Is(err, job.ErrInputChanged) {
+		return waysOn(err)
+	}
+	if err != nil {
+		return a.loadFailed(ctx, loaded, err)
+	}
+	if !loaded.Already {
+		a.sayLoaded(loaded, time.Since(began), f.load.rejects)
+	}
+	if err := a.analyze(ctx, s, loaded); err != nil {
+		return err
+	}
+	if file, lone := s.(*checkout.SQLite); lone {
+		n, err := file.PutBackHeld(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			a.say("going on; %s rows were being worked when the last start ended, and are taken up again", humanize.Comma(n))
+		}
+	}
+	if f.retryFailed {
+		n, err := shot.RetryFailed(ctx, whoAmI())
+		if err != nil {
+			return err
+		}
+		a.say("%s failed rows are taken up again", humanize.Comma(n))
+	}
+	return nil
+}
+
+// waysOn names the two ways on from a change.
+func waysOn(err error) error {
+	return usagef("%w.\n  --continue   keep the finished rows as they are and go on\n  --fresh      begin anew; the old database and results are moved aside", err)
+}
+
+func (a *app) workAndExport(ctx context.Context, f *runFlags, inputs []string, s store, handler processor.Handler, opts processor.Options) error {
+	counts, err := s.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	worked := counts.Unprocessed() > 0
+	if worked {
+		stats, took, err := a.process(ctx, s, handler, opts, counts.Unprocessed())
+		a.say("%s", summary(stats, took))
+		if err := workResult(ctx, opts, processor.Stats{}, err); err != nil {
+			return a.runStopped(err)
+		}
+		if counts, err = s.Counts(ctx); err != nil {
+			return err
+		}
+	}
+	exporter := f.export.exporter(a, s)
+	if err := a.exportOnce(ctx, s, exporter, worked); err != nil {
+		return stoppedEarly(ctx, err)
+	}
+	a.say("all %s rows are finished: %s done, %s failed; results in %s",
+		humanize.Comma(counts.Total()), humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), exporter.Path)
+	if counts[model.Failed] > 0 {
+		a.say("--retry-failed takes the failed ones up again")
+	}
+	rejected, err := rejectedOf(ctx, s, inputs)
+	if err == nil && (counts[model.Failed] > 0 || rejected) {
+		err = &exitError{code: exitRows}
+	}
+	return err
+}
+
+func (a *app) runStopped(err error) error {
+	a.say("stopped; the same command goes on from here")
+	return err
+}
+
+// noteOutput says how the output was written last.
+const noteOutput = "output"
+
+// exportOnce writes the results, unless they are there as they should be.
+func (a *app) exportOnce(ctx context.Context, s store, exporter *job.Exporter, worked bool) error {
+	want := fmt.Sprintf("%s, errors %s, merge %t", exporter.Path, exporter.ErrorsPath, exporter.Merge)
+	before, err := s.Note(ctx, noteOutput)
+	if err != nil {
+		return err
+	}
+	if !worked && before == want && exists(exporter.Path) && (exporter.ErrorsPath == "" || exists(exporter.ErrorsPath)) {
+		return nil
+	}
+	if err := s.SetNote(ctx, noteOutput, ""); err != nil { // until it is written whole
+		return err
+	}
+	if _, err := a.export(ctx, exporter); err != nil {
+		return err
+	}
+	return s.SetNote(ctx, noteOutput, want)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// beginAnew moves the database and the results aside.
+func (a *app) beginAnew(address string, e exportFlags) error {
+	if isPostgres(address) {
+		return usagef("--fresh moves a database file aside; on PostgreSQL take another --schema")
+	}
+	unlock, err := a.keepFile(address)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.moveAside(address, address+"-wal", address+"-shm", e.output, e.errors)
+}
+
+// keepFile keeps an SQLite file to this process. It comes after the file has been
+// opened, since a migration needs the same lock.
+func (a *app) keepFile(address string) (unlock func(), err error) {
+	if isPostgres(address) {
+		return func() {}, nil
+	}
+	lock := flock.New(address + migrations.LockSuffix)
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("the folder of the database can't be written to: %w; name another place with --database", err)
+	}
+	if !ok {
+		return nil, locked(address)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// moveAside renames the files that are there, all with the same ending.
+func (a *app) moveAside(files ...string) error {
+	ending := ".old-" + time.Now().Format("20060102-150405")
+	for _, file := range files {
+		if file == "" || !exists(file) {
+			continue
+		}
+		if err := os.Rename(file, file+ending); err != nil {
+			return fmt.Errorf("move aside: %w", err)
+		}
+		a.say("moved aside: %s", file+ending)
+	}
+	return nil
+}
+
+// rejectedOf tells whether the job's load has passed bad records over.
+func rejectedOf(ctx context.Context, s store, inputs []string) (bool, error) {
+	load, err := s.LatestLoad(ctx, job.SourceName(inputs))
+	if errors.Is(err, checkout.ErrNotFound) {
+		return false, nil
+	}
+	return load.Rejected > 0, err
+}

@@ -1,0 +1,259 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/intake"
+)
+
+// The size of a load's transactions: large enough that their commits don't
+// count, small enough that a break costs little.
+const (
+	chunkRows  = 10_000
+	chunkBytes = 8 << 20
+)
+
+var (
+	// ErrInputChanged says that the records already loaded are no longer what
+	// the input begins with.
+	ErrInputChanged = errors.New("the input has changed since it was loaded")
+	// ErrInputShrank is the same for an input that ends sooner than it did.
+	ErrInputShrank = fmt.Errorf("%w: it has fewer records than before", ErrInputChanged)
+)
+
+// Loader loads an input, from where an earlier load of the same input was cut
+// off.
+type Loader struct {
+	Store Store
+	// Files are the input's files, in order; "-" is Stdin.
+	Files  []string
+	Stdin  io.Reader
+	Intake intake.Options
+	// Key names the field whose value is the row's key; empty for none.
+	Key string
+	// Limit bounds the records taken, 0 for all.
+	Limit int64
+	// Again loads the input once more though it has been loaded.
+	Again bool
+	// Replace loads a changed input as a new one instead of returning
+	// ErrInputChanged. It needs files that can be read twice.
+	Replace bool
+	// Reject takes bad records; nil makes the first one the load's error.
+	Reject func(*intake.BadRecord) error
+
+	source  *intake.Source
+	digest  *intake.Digest
+	load    checkout.Load
+	records atomic.Int64
+	opened  atomic.Pointer[intake.Source]
+}
+
+// Loaded tells what a load has come to. Its counts are of the whole load, the
+// part done by earlier starts included.
+type Loaded struct {
+	checkout.Load
+	// New counts the rows that this call added.
+	New int64
+	// Already is set if the input had been loaded before and has nothing new.
+	Already bool
+}
+
+// Progress tells how far Run has come: records done, and an estimate of all of
+// them, 0 while there is none. It may be called from another goroutine.
+func (l *Loader) Progress() (done, total int64) {
+	done = l.records.Load()
+	source := l.opened.Load()
+	if source == nil || done == 0 {
+		return done, 0
+	}
+	if read, size := source.Progress(); read > 0 && size > 0 {
+		total = max(done, int64(float64(done)*float64(size)/float64(read)))
+	}
+	if l.Limit > 0 {
+		total = min(total, l.Limit)
+	}
+	return done, total
+}
+
+// Run loads what is not loaded yet. On an error everything up to the last
+// finished chunk is stored, and the next Run goes on from there.
+func (l *Loader) Run(ctx context.Context) (Loaded, error) {
+	name := SourceName(l.Files)
+	load, err := l.Store.LatestLoad(ctx, name)
+	known := err == nil
+	if err != nil && !errors.Is(err, checkout.ErrNotFound) {
+		return Loaded{}, err
+	}
+	if known && !l.Again {
+		out, err := l.goOn(ctx, load)
+		if !errors.Is(err, ErrInputChanged) || !l.Replace {
+			return out, err
+		}
+	}
+	if load, err = l.Store.BeginLoad(ctx, name); err != nil {
+		return Loaded{}, err
+	}
+	return l.goOn(ctx, load)
+}
+
+// SourceName is how an input is known from one start to the next.
+func SourceName(files []string) string {
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = file
+		if abs, err := filepath.Abs(file); err == nil && file != "-" {
+			names[i] = abs
+		}
+	}
+	return strings.Join(names, "\n")
+}
+
+func (l *Loader) goOn(ctx context.Context, load checkout.Load) (Loaded, error) {
+	source, err := intake.Open(l.Files, l.Stdin, l.Intake)
+	if err != nil {
+		return Loaded{}, err
+	}
+	defer source.Close()
+	l.source, l.digest, l.load = source, intake.NewDigest(), load
+	l.records.Store(0)
+	l.opened.Store(source)
+	if err := l.skip(ctx, load); err != nil {
+		return Loaded{Load: load}, err
+	}
+	before := load.Inserted
+	fresh, err := l.append(ctx)
+	out := Loaded{Load: l.load, New: l.load.Inserted - before}
+	out.Already = err == nil && !fresh && load.FinishedAt != nil
+	return out, err
+}
+
+// skip reads over what is loaded and makes sure that it is the same.
+func (l *Loader) skip(ctx context.Context, load checkout.Load) error {
+	for l.records.Load() < load.Records {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		_, err := l.nextRow()
+		var bad *intake.BadRecord
+		switch {
+		case errors.Is(err, io.EOF):
+			return ErrInputShrank
+		case err != nil && !(errors.As(err, &bad) && !bad.Fatal):
+			return err
+		}
+		l.records.Add(1)
+	}
+	if load.Records > 0 && l.digest.Sum() != load.Digest {
+		return ErrInputChanged
+	}
+	return nil
+}
+
+// append reads the rest of the input chunk by chunk while the chunk before is
+// being stored. fresh tells whether there was any rest.
+func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
+	chunks := make(chan checkout.Chunk)
+	group, reading := errgroup.WithContext(ctx) // a bad record must not cut off the chunk before it
+	group.Go(func() error {
+		defer close(chunks)
+		return l.read(reading, chunks)
+	})
+	group.Go(func() error {
+		for chunk := range chunks {
+			fresh = fresh || chunk.Records > l.load.Records
+			if chunk.Records == l.load.Records && l.load.FinishedAt != nil {
+				continue // nothing new: the load stays as it is
+			}
+			if err := l.Store.Append(ctx, &l.load, chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return fresh, group.Wait()
+}
+
+// read sends the chunks of the rest of the input. A bad record or a failing file
+// doesn't keep back the good records before it.
+func (l *Loader) read(ctx context.Context, chunks chan<- checkout.Chunk) error {
+	rejected := l.load.Rejected
+	for {
+		chunk, err := l.nextChunk(&rejected)
+		if len(chunk.Rows) > 0 || chunk.Last || err == nil {
+			select {
+			case chunks <- chunk:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err != nil || chunk.Last {
+			return err
+		}
+	}
+}
+
+func (l *Loader) nextChunk(rejected *int64) (checkout.Chunk, error) {
+	var chunk checkout.Chunk
+	bytes := 0
+	var failed error
+	for len(chunk.Rows) < chunkRows && bytes < chunkBytes {
+		if l.Limit > 0 && l.records.Load() >= l.Limit {
+			chunk.Last = true
+			break
+		}
+		row, err := l.nextRow()
+		if errors.Is(err, io.EOF) {
+			chunk.Last = true
+			break
+		}
+		if err != nil {
+			if failed = l.reject(err); failed != nil {
+				break
+			}
+			*rejected++
+			l.records.Add(1)
+			continue
+		}
+		l.records.Add(1)
+		bytes += len(row.Data)
+		chunk.Rows = append(chunk.Rows, row)
+	}
+	chunk.Records, chunk.Rejected, chunk.Digest = l.records.Load(), *rejected, l.digest.Sum()
+	return chunk, failed
+}
+
+func (l *Loader) nextRow() (checkout.NewRow, error) {
+	record, err := l.source.Next()
+	if err != nil {
+		return checkout.NewRow{}, err
+	}
+	row := checkout.NewRow{Data: record.Data}
+	if l.Key != "" {
+		key, err := intake.Field(record.Data, l.Key)
+		if err != nil {
+			return checkout.NewRow{}, &intake.BadRecord{
+				File: record.File, Line: record.Line, Reason: "--key: " + err.Error(), Raw: record.Data[:min(len(record.Data), 4096)]}
+		}
+		row.Key = &key
+	}
+	l.digest.Add(record.Data)
+	return row, nil
+}
+
+// reject hands a bad record on; the error is what ends the load.
+func (l *Loader) reject(err error) error {
+	var bad *intake.BadRecord
+	if !errors.As(err, &bad) || bad.Fatal || l.Reject == nil {
+		return err
+	}
+	return l.Reject(bad)
+}

@@ -1,0 +1,120 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+// claimer checks rows out and fills the buffer. There is one, however many slots
+// it feeds.
+type claimer struct {
+	*worker
+	pace   *pace
+	pauses *backoff.ExponentialBackOff // while others are quicker
+}
+
+func newClaimer(w *worker) *claimer {
+	return &claimer{
+		worker: w,
+		pace:   newPace(w.opts.Concurrency, w.opts.MaxBatch, w.limit),
+		pauses: pauses(10*time.Millisecond, 100*time.Millisecond),
+	}
+}
+
+// run claims until stopping ends, or there is nothing left and that was the aim
+// (errEmpty). A check-out is cut off only when claiming ends.
+func (c *claimer) run(stopping, claiming context.Context) error {
+	for stopping.Err() == nil {
+		if err := c.step(stopping, claiming); err != nil && stopping.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claimer) step(stopping, claiming context.Context) error {
+	n, err := c.room(stopping)
+	if err != nil {
+		return err
+	}
+	if err := c.outage.await(stopping, up); err != nil {
+		return err
+	}
+	got, err := c.checkOut(stopping, claiming, n)
+	if err == nil && got == 0 {
+		err = c.idle(stopping)
+	}
+	if c.outage.report(err) {
+		return nil
+	}
+	return err
+}
+
+// room waits until there is room for some rows and returns for how many.
+func (c *claimer) room(stopping context.Context) (int, error) {
+	for {
+		if n := c.ask(); n > 0 {
+			return n, nil
+		}
+		select {
+		case <-c.wake:
+		case <-stopping.Done():
+			return 0, stopping.Err()
+		}
+	}
+}
+
+func (c *claimer) ask() int {
+	if c.spilled.Swap(false) {
+		c.pace.restart()
+	}
+	c.pace.observe(c.counts.calls.Load(), time.Duration(c.counts.handlerTime.Load()))
+	c.sparse.Store(c.pace.sparse())
+	c.low.Store(int64(c.pace.low())) // first, so that no settled row is missed
+	if c.hand.alone.Load() > 0 {     // the slots can't take anything else just now
+		return 0
+	}
+	return c.pace.ask(int(c.hand.unfinished.Load()), int(c.hand.count.Load()), c.hand.bytes.Load())
+}
+
+// checkOut claims up to n rows and puts them into the buffer.
+func (c *claimer) checkOut(stopping, claiming context.Context, n int) (int, error) {
+	end := c.now() + c.opts.Lease // from before the call: the lease surely lasts that long
+	var claims []model.Claim
+	err := call(claiming, func(ctx context.Context) (err error) {
+		claims, err = c.store.CheckOut(ctx, c.opts.Holder, c.opts.Lease, n)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("check out: %w", err)
+	}
+	if len(claims) > 0 {
+		c.pauses.Reset()
+		c.pace.claimed(claims)
+		c.counts.claimed.Add(int64(len(claims)))
+		c.feed(stopping, claims, end)
+	}
+	return len(claims), nil
+}
+
+// feed takes claims in hand. If the worker is stopping by now they are not
+// started.
+func (c *claimer) feed(stopping context.Context, claims []model.Claim, leaseEnd time.Duration) {
+	rows := make([]*held, len(claims))
+	for i := range claims {
+		rows[i] = newHeld(&claims[i], leaseEnd)
+	}
+	c.hand.add(rows)
+	for _, h := range rows {
+		if stopping.Err() != nil {
+			c.giveBack(h)
+			continue
+		}
+		c.buffer <- h
+	}
+}

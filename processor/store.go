@@ -1,0 +1,32 @@
+package processor
+
+import (
+	"context"
+	"time"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+// Store is what a [Processor] needs of a table. All methods may be called from
+// several goroutines at once; none may keep the slices it is given. An error that
+// is model.ErrUnavailable is outlived, one of CheckIn that is model.ErrRefused is
+// blamed on a row, any other ends the worker.
+type Store interface {
+	// CheckOut hands out up to n rows to holder for lease. Fewer, or none, is
+	// normal. It deals with conflicts itself.
+	CheckOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error)
+	// CheckIn stores outcomes. The same batch may be sent again when its answer
+	// was lost.
+	CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error)
+	// Renew makes claims safe for lease from now, and returns those that are
+	// held no more.
+	Renew(ctx context.Context, lease time.Duration, tickets []model.Ticket) (lost []model.Ticket, err error)
+	// Release gives rows back, their attempt refunded. Claims that are held no
+	// more are passed over.
+	Release(ctx context.Context, tickets []model.Ticket) error
+	// Agenda tells what a worker that found nothing to check out waits for.
+	Agenda(ctx context.Context) (model.Agenda, error)
+	// Wait returns nil after d, or sooner when rows were added or released, and
+	// ctx's error when ctx ends.
+	Wait(ctx context.Context, d time.Duration) error
+}

@@ -1,0 +1,105 @@
+package processor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+
+	"github.com/windrow-go/windrow/internal/jsonb"
+)
+
+// try calls the handler for one row and settles the row, whatever happens. All
+// code of the user's runs inside: Handle, but also the Error method of its error
+// and the MarshalJSON of its result.
+func (s *slots) try(own context.Context, h *held) {
+	ctx, cancel := s.context(own, h)
+	begun := s.now()
+	s.hand.busy.Add(1)
+	h.begin(begun, cancel)
+	returned := false
+	defer func() {
+		if !returned {
+			s.crashed(h, recover())
+		}
+		cancel(nil)
+		s.after(h, int64(s.now()-begun))
+	}()
+	result, err := s.handler.Handle(ctx, *h.row)
+	s.judge(ctx, h, result, err)
+	returned = true
+}
+
+// context makes the context of one call of the handler.
+func (s *slots) context(own context.Context, h *held) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(own)
+	if s.opts.Timeout == 0 {
+		return ctx, cancel
+	}
+	limited, stopTimer := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrTimeout)
+	return limited, func(cause error) {
+		cancel(cause)
+		stopTimer()
+	}
+}
+
+// after counts the call and settles the row.
+func (s *slots) after(h *held, spent int64) {
+	if h.lost.Load() {
+		h.fate, h.called = drop, false
+	}
+	s.counts.handlerTime.Add(spent)
+	s.counts.calls.Add(1)
+	if h.failure != "" && h.called {
+		s.counts.failedCalls.Add(1)
+		s.logFailure(h)
+	}
+	s.hand.busy.Add(-1)
+	if h.end() {
+		s.hand.stuck.Add(-1) // its share was taken away when it was found stuck
+		s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
+	} else {
+		s.share.Release(h.weight)
+	}
+	s.settle(h)
+}
+
+// crashed makes a panic, or the end of the goroutine, an error of the row. The
+// stack goes to the log only.
+func (s *slots) crashed(h *held, panicked any) {
+	err := errors.New("the handler ended its goroutine (runtime.Goexit)")
+	if panicked != nil {
+		err = fmt.Errorf("panic: %v", panicked)
+		if s.failures.allow() {
+			s.log.Warn("the handler panicked",
+				zap.Int64("id", h.ticket.ID),
+				zap.ByteString("stack", shortStack()))
+		}
+	}
+	h.called = true
+	s.reject(h, err)
+}
+
+// shortStack returns the stack from the panic on, without how it was caught.
+func shortStack() []byte {
+	const most = 4 << 10
+	stack := debug.Stack()
+	if i := bytes.LastIndex(stack, []byte("\npanic(")); i >= 0 {
+		stack = stack[i+1:]
+	}
+	return stack[:min(most, len(stack))]
+}
+
+func (w *worker) logFailure(h *held) {
+	if !w.failures.allow() {
+		return
+	}
+	w.log.Warn("row failed",
+		zap.Int64("id", h.ticket.ID),
+		zap.Int("try", h.tries()),
+		zap.Bool("final", h.final()),
+		zap.String("error", jsonb.SafeText(h.failure, 500)))
+}
