@@ -55,6 +55,7 @@ SELECT
 			AND (available_at <= statement_timestamp()
 				OR checked_out_by IS NOT NULL
 				OR attempts > 0
+				OR losses > 0
 				OR last_error IS NOT NULL)
 	) AS open`
 

@@ -48,6 +48,7 @@ SELECT
 			AND (available_at <= ` + nowSQL + `
 				OR checked_out_by IS NOT NULL
 				OR attempts > 0
+				OR losses > 0
 				OR last_error IS NOT NULL)
 	) AS open`
 

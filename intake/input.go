@@ -75,17 +75,9 @@ func (in *input) decompress(file inputFile) error {
 	var r io.Reader
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(in.Reader); err == nil {
-			r = z
-		}
+		r, err = gzip.NewReader(in.Reader)
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		// One goroutine, ours: it leaves none behind, and memory stays flat.
-		var z *zstd.Decoder
-		if z, err = zstd.NewReader(in.Reader, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)); err == nil {
-			r = z
-			in.closers = append([]func() error{func() error { z.Close(); return nil }}, in.closers...)
-		}
+		r, err = in.openZstd()
 	default:
 		return foreign(file, head)
 	}
@@ -95,6 +87,18 @@ func (in *input) decompress(file inputFile) error {
 	in.compressed = true
 	in.Reader = bufio.NewReaderSize(&decompressor{r: r}, readBuffer)
 	return nil
+}
+
+// openZstd decompresses in the caller's goroutine, so that none is left behind and
+// memory stays flat. The window of 128 MiB is the largest that zstd uses unless it
+// is told to by --long.
+func (in *input) openZstd() (io.Reader, error) {
+	z, err := zstd.NewReader(in.Reader, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20))
+	if err != nil {
+		return nil, err
+	}
+	in.closers = append(in.closers, func() error { z.Close(); return nil })
+	return z, nil
 }
 
 // foreign refuses what is compressed or packed in a way that isn't read here.
@@ -126,6 +130,9 @@ func (in *input) close() error {
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the compressed data ends too early: is the file complete? %w", io.ErrUnexpectedEOF)
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return fmt.Errorf("it was compressed with a window of more than 128 MiB; zstd -dc --long=31 FILE | windrow … - reads it: %w", err)
 	}
 	return fmt.Errorf("decompress: %w", err)
 }

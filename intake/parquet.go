@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -76,6 +77,9 @@ func (d *parquetDecoder) open() (err error) {
 		return err
 	}
 	d.size = info.Size()
+	if err := checkFooter(d.in.file, d.size); err != nil {
+		return err
+	}
 	file, err := openParquetFile(d.in.file, d.size)
 	if err != nil {
 		return err
@@ -86,6 +90,26 @@ func (d *parquetDecoder) open() (err error) {
 	d.groups, d.rows = file.RowGroups(), file.NumRows()
 	d.root, d.leaves, err = newTree(file)
 	return err
+}
+
+// checkFooter checks what stands at the end of a Parquet file: the length of its
+// footer, and PAR1. The library allocates up to 4 GiB on the word of that length.
+func checkFooter(f io.ReaderAt, size int64) error {
+	const magic = "PAR1"
+	var tail [8]byte
+	if size < int64(len(magic)+len(tail)) {
+		return errors.New("it is too short")
+	}
+	if _, err := f.ReadAt(tail[:], size-int64(len(tail))); err != nil {
+		return err
+	}
+	if string(tail[4:]) != magic {
+		return errors.New("it doesn't end in PAR1: is it Parquet, and complete?")
+	}
+	if length := int64(binary.LittleEndian.Uint32(tail[:])); length > size-int64(len(magic)+len(tail)) {
+		return errors.New("its footer is longer than the file: is it complete?")
+	}
+	return nil
 }
 
 // refuseCodecs refuses LZ4_RAW, which the library (v0.32.0) reads wrongly without

@@ -153,11 +153,11 @@ func TestWriteCSVBoundsItsColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var result strings.Builder
 	for i := range 10_001 {
-		if err = w.Write(intake.Line{ID: int64(i), State: "done", Result: raw(fmt.Sprintf(`{"c%d":1}`, i))}); err != nil {
-			break
-		}
+		fmt.Fprintf(&result, `,"c%d":1`, i)
 	}
+	err = w.Write(intake.Line{ID: 1, State: "done", Result: raw("{" + result.String()[1:] + "}")})
 	if err == nil || !strings.Contains(err.Error(), "more than 10000 columns") {
 		t.Errorf("got %v", err)
 	}

@@ -119,9 +119,9 @@ func (m *Migrator) Check(ctx context.Context) error {
 	case err != nil:
 		return err
 	case version == 0:
-		return fmt.Errorf("%w: windrow's tables are not in schema %q of this database: run `windrow migrate up`", model.ErrSchema, m.schema)
+		return fmt.Errorf("%w: there are none in schema %q of this database; make them with: windrow migrate up", model.ErrSchema, m.schema)
 	case version < Needed:
-		return fmt.Errorf("%w: the tables in schema %q are of version %d, this windrow needs %d: run `windrow migrate up`", model.ErrSchema, m.schema, version, Needed)
+		return fmt.Errorf("%w: those in schema %q are of version %d, this program needs %d; bring them up to date with: windrow migrate up", model.ErrSchema, m.schema, version, Needed)
 	}
 	return nil
 }

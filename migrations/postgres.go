@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/windrow-go/windrow/internal/database"
+	"github.com/windrow-go/windrow/internal/txn"
 )
 
 // Postgres returns the migrator of the job in schema (DefaultSchema if empty).
@@ -26,6 +27,7 @@ func Postgres(db *gorm.DB, schema string) (*Migrator, error) {
 		lock.WithTableName(schema+"."+lockTable),
 		lock.WithTableLockTimeout(500*time.Millisecond, 600),
 		lock.WithTableUnlockTimeout(500*time.Millisecond, 60),
+		lock.WithTableRetryPolicy(mayPass),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("migration lock: %w", err)
@@ -46,6 +48,14 @@ func Postgres(db *gorm.DB, schema string) (*Migrator, error) {
 		return nil, fmt.Errorf("migrations: %w", err)
 	}
 	return &Migrator{db: db, provider: provider, schema: schema}, nil
+}
+
+// mayPass tells whether to go on waiting for the lock. That somebody else holds it
+// is no error of the server's, and a lost race passes; but a role that may not
+// write the lock would wait for minutes in vain.
+func mayPass(err error) bool {
+	var server *pgconn.PgError
+	return !errors.As(err, &server) || txn.ReasonOf(err) != txn.ReasonNone
 }
 
 // createSchema makes the job's schema. IF NOT EXISTS asks for the right to

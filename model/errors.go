@@ -15,7 +15,7 @@ var (
 	// 22 or 54). The same batch will be refused again.
 	ErrRefused = errors.New("the database refuses the data")
 	// ErrSchema: windrow's tables are missing, or older than the program needs.
-	ErrSchema = errors.New("schema")
+	ErrSchema = errors.New("windrow's tables are missing or too old")
 )
 
 // Permanent marks err as hopeless: the row fails at once, without another try.

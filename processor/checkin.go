@@ -70,7 +70,7 @@ func (c *committer) account(rows []*held, receipt model.Receipt) {
 	for _, t := range receipt.Lost {
 		lost[t] = true
 	}
-	var done, failed, retried int64
+	var done, failed, retried, released int64
 	for _, h := range rows {
 		h.stored = true
 		switch {
@@ -82,6 +82,8 @@ func (c *committer) account(rows []*held, receipt model.Receipt) {
 			done++
 		case h.outcome.Verdict == model.VerdictFailed:
 			failed++
+		case h.outcome.Verdict == model.VerdictUnavailable:
+			released++
 		default:
 			retried++
 		}
@@ -89,4 +91,5 @@ func (c *committer) account(rows []*held, receipt model.Receipt) {
 	c.counts.done.Add(done)
 	c.counts.failed.Add(failed)
 	c.counts.retried.Add(retried)
+	c.counts.released.Add(released)
 }

@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -16,6 +17,7 @@ type claimer struct {
 	*worker
 	pace   *pace
 	pauses *backoff.ExponentialBackOff // while others are quicker
+	single bool                        // the last check-out met rows that must run alone: one at a time
 }
 
 func newClaimer(w *worker) *claimer {
@@ -79,7 +81,11 @@ func (c *claimer) ask() int {
 	if c.hand.alone.Load() > 0 {     // the slots can't take anything else just now
 		return 0
 	}
-	return c.pace.ask(int(c.hand.unfinished.Load()), int(c.hand.count.Load()), c.hand.bytes.Load())
+	n := c.pace.ask(int(c.hand.unfinished.Load()), int(c.hand.count.Load()), c.hand.bytes.Load())
+	if c.single {
+		return min(n, 1)
+	}
+	return n
 }
 
 // checkOut claims up to n rows and puts them into the buffer.
@@ -102,6 +108,35 @@ func (c *claimer) checkOut(stopping, claiming context.Context, n int) (int, erro
 	return len(claims), nil
 }
 
+// postponed is what a row that is given back by postpone has as its last error.
+const postponed = "its worker was lost; it waits for its turn to run alone"
+
+// postpone gives rows back that must run alone, all but one, which it puts last.
+// Held side by side they would all be charged when one of them kills the worker
+// again. Those given back wait a moment, so that other rows come first.
+func (c *claimer) postpone(rows []*held) []*held {
+	var alone *held
+	kept := rows[:0]
+	for _, h := range rows {
+		switch {
+		case !h.suspect(c.opts.MaxAttempts):
+			kept = append(kept, h)
+		case alone == nil:
+			alone = h
+		default:
+			delay := time.Second + rand.N(time.Second)
+			c.decide(h, model.Outcome{Verdict: model.VerdictUnavailable, Delay: delay, Error: postponed})
+			h.end()
+			c.settle(h)
+		}
+	}
+	c.single = alone != nil
+	if alone != nil {
+		kept = append(kept, alone)
+	}
+	return kept
+}
+
 // feed takes claims in hand. If the worker is stopping by now they are not
 // started.
 func (c *claimer) feed(stopping context.Context, claims []model.Claim, leaseEnd time.Duration) {
@@ -110,7 +145,7 @@ func (c *claimer) feed(stopping context.Context, claims []model.Claim, leaseEnd 
 		rows[i] = newHeld(&claims[i], leaseEnd)
 	}
 	c.hand.add(rows)
-	for _, h := range rows {
+	for _, h := range c.postpone(rows) {
 		if stopping.Err() != nil {
 			c.giveBack(h)
 			continue

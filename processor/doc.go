@@ -23,9 +23,9 @@
 // can't be made safe fails the row with the reason, and so does one that the
 // database refuses: its batch is halved until the guilty row stands alone.
 //
-// A row whose worker was lost while it ran (model.Dataset.Losses) runs alone:
-// nothing else is started beside it, so that if the worker is lost again it is
-// known which row did it.
+// A row whose worker was lost while it was held (model.Dataset.Losses) runs alone:
+// nothing else is held beside it, so that if the worker is lost again it is known
+// which row did it, and no other is charged.
 //
 // # How much is held
 //
@@ -53,7 +53,7 @@
 //  3. Handlers go on for the Grace period; then their contexts are cancelled with
 //     [ErrStopping]. A row whose handler returns an error after that is released,
 //     its attempt refunded: it is not the row's fault.
-//  4. A handler that has not returned 5 s later is left behind, and [Run] returns
+//  4. A handler that has not returned 5 s later is left behind, and [Processor.Run] returns
 //     a [*StuckError] that names its row.
 //  5. Outcomes are stored all through this; what is left after the last handler
 //     has 30 s.

@@ -14,6 +14,7 @@ type hand struct {
 	mu      sync.Mutex
 	rows    []*held
 	renewed chan struct{} // closed and replaced after each pass of the renewer
+	fewer   chan struct{} // tells a row that must run alone that others have gone
 
 	unfinished atomic.Int64 // rows waiting or running
 	count      atomic.Int64 // all rows
@@ -24,7 +25,7 @@ type hand struct {
 }
 
 func newHand() *hand {
-	return &hand{renewed: make(chan struct{})}
+	return &hand{renewed: make(chan struct{}), fewer: make(chan struct{}, 1)}
 }
 
 // add takes the rows of a check-out in hand.
@@ -70,7 +71,12 @@ func (d *hand) remove(rows []*held) {
 	}
 	d.mu.Unlock()
 	d.count.Add(-int64(len(rows)))
+	poke(d.fewer)
 }
+
+// solitary tells whether at most one row is in hand, besides those whose handlers
+// are stuck.
+func (d *hand) solitary() bool { return d.count.Load()-d.stuck.Load() <= 1 }
 
 // filter returns the rows that keep returns true for.
 func (d *hand) filter(keep func(*held) bool) []*held {

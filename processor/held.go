@@ -64,6 +64,12 @@ func newHeld(c *model.Claim, leaseEnd time.Duration) *held {
 // tries counts the tries that ended by themselves, the present one included.
 func (h *held) tries() int { return int(h.row.Attempts - h.row.Losses) }
 
+// suspect tells whether the row lost a worker before and must run alone; one that
+// lost too many isn't run at all.
+func (h *held) suspect(maxAttempts int) bool {
+	return h.row.Losses > 0 && int(h.row.Losses) <= maxAttempts
+}
+
 // size is what the row adds to the data in hand.
 func (h *held) size() int64 { return int64(len(h.row.Data)) }
 

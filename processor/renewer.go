@@ -157,6 +157,7 @@ func (r *renewer) leaveStuck(h *held) {
 		return
 	}
 	r.share.Release(h.weight)
+	poke(r.hand.fewer)
 	r.log.Warn("the handler ignores its cancel; its row's lease is no longer renewed",
 		zap.Int64("id", h.ticket.ID))
 }

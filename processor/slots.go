@@ -86,7 +86,7 @@ func (s *slots) admit(stopping context.Context, h *held) bool {
 		s.giveBack(h)
 		return false
 	}
-	if h.lost.Load() || !s.secure(stopping, h) {
+	if !s.solitude(stopping, h) || h.lost.Load() || !s.secure(stopping, h) {
 		s.share.Release(h.weight)
 		s.giveBack(h)
 		return false
@@ -112,6 +112,20 @@ func (s *slots) enter(stopping context.Context, h *held) bool {
 		ctx = limited
 	}
 	return s.share.Acquire(ctx, h.weight) == nil
+}
+
+// solitude waits until a row that must run alone is the only one in hand: if the
+// worker is lost while it runs, no other row is charged. It returns false if the
+// worker stops.
+func (s *slots) solitude(stopping context.Context, h *held) bool {
+	for h.row.Losses > 0 && !s.hand.solitary() {
+		select {
+		case <-s.hand.fewer:
+		case <-stopping.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // secure makes sure that the row's lease lasts, which it may not after an outage

@@ -146,6 +146,22 @@ func TestCheckOutUnderWayAtAStopMayEndAndIsGivenBack(t *testing.T) {
 	})
 }
 
+func TestLateCheckOutIsGivenBackWhileHandlersFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowClaims{fake: newFake(10), d: 3 * time.Second}
+		w := start(t, s, takes(20*time.Second), processor.Options{Concurrency: 5, MaxBatch: 4})
+		pass(4 * time.Second) // the first check-out is through, the second under way
+		w.stop()
+		pass(3 * time.Second)
+		if got := w.Stats(); got.Busy != 4 || got.Released != 1 {
+			t.Errorf("stats = %+v, want the fifth row given back", got)
+		}
+		if err := w.wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestCheckOutThatHangsIsCutOffAtAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowClaims{fake: newFake(10), d: time.Hour}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/intake"
 	"github.com/windrow-go/windrow/internal/job"
 	"github.com/windrow-go/windrow/migrations"
 	"github.com/windrow-go/windrow/model"
@@ -81,7 +83,8 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if err != nil {
 		return err
 	}
-	if _, err := f.load.options(); err != nil {
+	intakeOptions, err := f.load.options()
+	if err != nil {
 		return err
 	}
 	if f.fresh && f.goOn {
@@ -89,6 +92,9 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	}
 	if f.try != 0 {
 		return a.try(ctx, f, inputs, handler)
+	}
+	if err := checkInputs(inputs, f.load.rejects != "", intakeOptions); err != nil {
+		return err
 	}
 	place := placeOf(inputs[0])
 	if f.export.output == "" {
@@ -100,6 +106,30 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	}
 	opts.UntilEmpty = true
 	return a.runAt(ctx, f, inputs, address, handler, opts)
+}
+
+// checkInputs looks at the first record of every file, so that nothing is begun
+// with an input that can't be read. Standard input can be read only once.
+func checkInputs(inputs []string, rejects bool, opts intake.Options) error {
+	for _, input := range inputs {
+		if input == "-" {
+			continue
+		}
+		source, err := intake.Open([]string{input}, nil, opts)
+		if err != nil {
+			return err
+		}
+		_, err = source.Next()
+		source.Close()
+		var bad *intake.BadRecord
+		if errors.As(err, &bad) && !bad.Fatal && rejects || errors.Is(err, io.EOF) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // placeOf is an input's path without the endings of its format and compression.

@@ -1,0 +1,59 @@
+// Package checkout holds every statement on a datasets table: peek, check out,
+// renew, release, check in, reprocess, load, export and the counts. [Postgres]
+// and [SQLite] are two small stores that pass one conformance test; a caller,
+// usually package processor, sees no difference.
+//
+// # How a check-out works
+//
+// Many claimers, SERIALIZABLE, and hardly ever a conflict. It takes three things.
+//
+// Look first, at READ COMMITTED. A peek lists the keys of a few batches of rows in
+// key order, by the partial index, from this worker's cursor on. It promises
+// nothing, and leaves no predicate locks.
+//
+// Start elsewhere. Each worker's cursor begins at a random key and walks on from
+// there, around the whole table. Spread like that, the claims of a fleet touch
+// different rows, pages and index leaves. Starting all at the head of the queue,
+// 8 claimers of 500 rows managed 13,000 rows/s with 78 % conflicts; spread,
+// 97,000 rows/s with 0.13 %.
+//
+// Claim by key. One UPDATE over exactly those keys in a SERIALIZABLE transaction,
+// guarded by "not processed and available", returns the rows that were still
+// free. What somebody else has taken meanwhile just does not come back. A
+// conflict (SQLSTATE 40001) is tried again from BEGIN: at once, elsewhere and with
+// half the rows, then with growing, jittered delays.
+//
+// Towards the end all workers meet at the same few rows. There a traffic light
+// keeps them apart: a transaction-scoped advisory lock on each range of 4,096
+// ids, tried inside the claim. Red means aim elsewhere, not wait. Nothing depends
+// on it: without it everything is as correct, only slower in the last percent
+// (draining 300,000 rows by 40 claimers: 5.4 s with it, 7.9 s without, 47 s when
+// claiming where one looks, with random starts).
+//
+// What lost against this, on 2 cores with PostgreSQL 15, fsync on, rows of about
+// 200 bytes, 40 claimers of 100 rows:
+//
+//	serializable, ORDER BY last_checkout LIMIT n         9,100 rows/s, 91-97 % conflicts
+//	READ COMMITTED, head of the queue, SKIP LOCKED      26,000 rows/s
+//	serializable and SKIP LOCKED                         5,200 rows/s, 90-96 % conflicts
+//	serializable, hashed lanes                          15,600 rows/s, 40-75 % conflicts
+//	serializable, each claimer elsewhere                49,000-77,000 rows/s, 0-0.3 %
+//
+// # How a claim is kept and ended
+//
+// The claim's token is the row's checkouts counter, which only grows. Check-in,
+// renewal and release carry token and holder in their WHERE, so that once a newer
+// claim exists, the older can change nothing. A check-in may be sent again when
+// its answer was lost: a row that stands as the check-in leaves it counts as
+// stored, any other as lost.
+//
+// A row's available_at is its vesting time: the row may be checked out once that
+// is past. The epoch, the sentinel, marks fresh rows; a lease, a retry's delay and
+// a due time are future instants. One condition on one partial index finds all of
+// them, and every claim carries its own lease.
+//
+// # The clock
+//
+// Every instant is the database's, never a worker's. On PostgreSQL columns are
+// timestamptz; on SQLite integers, microseconds since the epoch, UTC.
+package checkout
