@@ -104,8 +104,7 @@ func TestJSONRefusesOneObject(t *testing.T) {
 func TestTooLongRecordsAreBoundedAndPassedOver(t *testing.T) {
 	long := strings.Repeat("x", 64<<20)
 	for _, tt := range []struct{ name, file, content, reason string }{
-		{"a line of JSON Lines", "in.jsonl", "1\n\"" + long + "\"\n2\n", `the line has 67108867 bytes, the most for one record is 67108864`},
-		{"a last line", "in.txt", "1\n" + long + "x\n2", `the line has 67108866 bytes, the most for one record is 67108864`},
+		{"a line", "in.jsonl", "1\n" + long + "x\n2", `the line has 67108866 bytes, the most for one record is 67108864`},
 		{"an element", "in.json", "[1,\n\"" + long + "\",\n2]", `the value has 67108866 bytes, the most for one record is 67108864`},
 	} {
 		g := read(t, tt.file, tt.content, intake.Options{})

@@ -258,3 +258,10 @@ func (f *fake) look(read func()) {
 	defer f.mu.Unlock()
 	read()
 }
+
+// heldNow is how many rows are held.
+func (f *fake) heldNow() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held()
+}
