@@ -1,6 +1,10 @@
 package checkout
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"time"
+)
 
 // Explain is the store's last step with an error, for tests that can't wait for
 // all the tries before it.
@@ -18,4 +22,26 @@ func SQLiteStatements() map[string]string {
 		"agenda":       sqliteAgendaSQL,
 		"put back":     fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition()),
 	}
+}
+
+// PeekFresh, FreshBounds and PeekDue are the looks by themselves; a store makes
+// them when it needs to.
+
+func (s *Postgres) PeekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
+	return s.peekFresh(ctx, after, n)
+}
+
+func (s *Postgres) FreshBounds(ctx context.Context) (low, high int64, ok bool, err error) {
+	return s.freshBounds(ctx)
+}
+
+func (s *Postgres) PeekDue(ctx context.Context, from time.Time, n int) ([]int64, error) {
+	rows, err := s.peekDue(ctx, from, n)
+	return rows.keys, err
+}
+
+// Setting tells a setting of the session that the next statement gets.
+func (s *Postgres) Setting(ctx context.Context, name string) (value string, err error) {
+	err = s.db.WithContext(ctx).Raw(`SELECT current_setting(?)`, name).Scan(&value).Error
+	return value, err
 }

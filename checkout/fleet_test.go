@@ -132,8 +132,11 @@ func (m *member) run(ctx context.Context) error {
 		}
 		if len(claims) == 0 {
 			counts, err := m.store.Counts(ctx)
-			if err != nil || counts.Unprocessed() == 0 {
+			if err != nil {
 				return err
+			}
+			if counts.Unprocessed() == 0 {
+				return m.finish(ctx, m.late)
 			}
 			if err := m.timePasses(ctx, 1); err != nil {
 				return err
@@ -158,7 +161,7 @@ func (m *member) work(ctx context.Context, claims []model.Claim) error {
 		return nil
 	case 1: // it is slow
 		m.late = append(m.late, claims...)
-		return m.timePasses(ctx, 4)
+		return m.timePasses(ctx, 2)
 	case 2: // it comes too late
 		claims = append(claims, m.late...)
 		m.late = nil

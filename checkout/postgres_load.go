@@ -40,8 +40,8 @@ func (s *Postgres) BeginLoad(ctx context.Context, source string) (Load, error) {
 	return load, err
 }
 
-// Append adds a chunk's rows and moves the load forward, in one transaction.
-// Rows have a key all of them or none. ErrLoadMoved says that load is no longer
+// Append adds a chunk's rows and moves the load forward, in one transaction, and
+// wakes workers that wait. Rows have a key all of them or none. ErrLoadMoved says that load is no longer
 // how the database has it.
 func (s *Postgres) Append(ctx context.Context, load *Load, c Chunk) error {
 	var next Load
@@ -55,7 +55,8 @@ func (s *Postgres) Append(ctx context.Context, load *Load, c Chunk) error {
 				return err
 			}
 			next = moved
-			return nil
+			_, err := tx.Exec(ctx, `NOTIFY `+s.channel)
+			return err
 		})
 	})
 	if err != nil {
@@ -188,12 +189,9 @@ JOIN {schema}.dataset_keys AS k ON k.key = i.key AND k.id <> i.id
 JOIN {schema}.datasets AS d ON d.id = k.id
 WHERE d.data <> i.data`
 
-// Analyze refreshes the planner's statistics after a load, and wakes workers
-// that wait. It reports false if this role may not analyze the table.
+// Analyze refreshes the planner's statistics after a load. It reports false if
+// this role may not analyze the table.
 func (s *Postgres) Analyze(ctx context.Context) (bool, error) {
-	if err := s.announce(ctx); err != nil {
-		return false, err
-	}
 	var mayNot bool
 	err := s.db.WithContext(ctx).Raw(ownsTableSQL, sql.Named("name", s.opts.Schema+".datasets")).Scan(&mayNot).Error
 	if err != nil || mayNot {

@@ -11,17 +11,34 @@ import (
 	"github.com/windrow-go/windrow/internal/txn"
 )
 
-// peekFresh looks for fresh keys by the partial index. It runs apart from the
-// claim, at READ COMMITTED, where reading leaves no predicate locks behind.
+// peek runs a look, apart from the claim, at READ COMMITTED, where reading leaves
+// no predicate locks behind. With statistics gone stale the planner would rather
+// read and sort all that is due than walk the index for as long as it takes.
+func (s *Postgres) peek(ctx context.Context, look func(tx *gorm.DB) error) error {
+	err := txn.ReadCommitted(ctx, s.db, func(tx *gorm.DB) error {
+		if err := tx.Exec(byIndexSQL).Error; err != nil {
+			return err
+		}
+		return look(tx)
+	})
+	return explain("peek", err)
+}
+
+const byIndexSQL = `
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_sort = off`
+
+// peekFresh looks for fresh keys by the partial index.
 func (s *Postgres) peekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
 	var ids []int64
-	err := txn.ReadCommitted(ctx, s.db, func(tx *gorm.DB) error {
+	err := s.peek(ctx, func(tx *gorm.DB) error {
 		var found []int64
 		err := tx.Raw(fmt.Sprintf(s.sql.peekFresh, n), sql.Named("after", after)).Scan(&found).Error
 		ids = found
 		return err
 	})
-	return ids, explain("peek", err)
+	return ids, err
 }
 
 // The sentinel, the predicate of the index and the limit stand in the text: as
@@ -38,11 +55,11 @@ LIMIT %d`
 
 func (s *Postgres) freshBounds(ctx context.Context) (low, high int64, ok bool, err error) {
 	var bounds struct{ Low, High *int64 }
-	err = txn.ReadCommitted(ctx, s.db, func(tx *gorm.DB) error {
+	err = s.peek(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(s.sql.freshBounds).Scan(&bounds).Error
 	})
 	if err != nil || bounds.Low == nil || bounds.High == nil {
-		return 0, 0, false, explain("peek", err)
+		return 0, 0, false, err
 	}
 	return *bounds.Low, *bounds.High, true, nil
 }
@@ -68,7 +85,7 @@ SELECT
 // use the index in order.
 func (s *Postgres) peekDue(ctx context.Context, from time.Time, n int) (dueRows, error) {
 	var rows dueRows
-	err := txn.ReadCommitted(ctx, s.db, func(tx *gorm.DB) error {
+	err := s.peek(ctx, func(tx *gorm.DB) error {
 		var found []struct {
 			ID          int64
 			AvailableAt time.Time
@@ -87,7 +104,7 @@ func (s *Postgres) peekDue(ctx context.Context, from time.Time, n int) (dueRows,
 		}
 		return nil
 	})
-	return rows, explain("peek", err)
+	return rows, err
 }
 
 // statement_timestamp() rather than clock_timestamp(), which being volatile

@@ -64,6 +64,9 @@ func (s *Postgres) reprocessScan(ctx context.Context, sel Selection, began time.
 		var ids []int64
 		var done []bool
 		err := s.readCommitted(ctx, "reprocess", func(tx *gorm.DB) error {
+			if err := settle(tx, 0); err != nil {
+				return err
+			}
 			var found []int64
 			scan := fmt.Sprintf(s.sql.putBackScan, sel.condition(), chunk)
 			err := tx.Raw(scan, sql.Named("after", after), sql.Named("began", began)).Scan(&found).Error
@@ -110,6 +113,9 @@ func (s *Postgres) reprocessKeys(ctx context.Context, sel Selection, began time.
 		}
 		var done []bool
 		err = s.readCommitted(ctx, "reprocess", func(tx *gorm.DB) error {
+			if err := settle(tx, 0); err != nil {
+				return err
+			}
 			deferred, err := s.putBack(tx, sel, began, out.Run, ids)
 			done = deferred
 			return err
@@ -151,9 +157,6 @@ func (s *Postgres) idsOf(ctx context.Context, keys []string) (map[string]int64, 
 // putBack answers, for every row that it changed, whether that row is held and
 // so only marked.
 func (s *Postgres) putBack(tx *gorm.DB, sel Selection, began time.Time, run int64, ids []int64) ([]bool, error) {
-	if err := settle(tx, 0); err != nil {
-		return nil, err
-	}
 	var deferred []bool
 	err := tx.Raw(fmt.Sprintf(s.sql.putBack, sel.condition()),
 		sql.Named("ids", array[int64]{ids}),

@@ -39,6 +39,8 @@ func agendaOf(next *float64, open bool) model.Agenda {
 	return model.Agenda{Next: max(0, time.Duration(*next*float64(time.Second))), Open: open}
 }
 
+// agendaSQL asks for a first row instead of EXISTS, which would be planned as a
+// scan of the whole table once most of it is processed.
 const agendaSQL = `
 SELECT
 	(
@@ -48,8 +50,8 @@ SELECT
 		ORDER BY available_at, id
 		LIMIT 1
 	) AS next,
-	EXISTS (
-		SELECT 1
+	(
+		SELECT true
 		FROM {schema}.datasets
 		WHERE NOT is_processed
 			AND (available_at <= statement_timestamp()
@@ -57,7 +59,9 @@ SELECT
 				OR attempts > 0
 				OR losses > 0
 				OR last_error IS NOT NULL)
-	) AS open`
+		ORDER BY available_at, id
+		LIMIT 1
+	) IS NOT NULL AS open`
 
 // Wait returns after d, or as soon as rows are added or given back, or when an
 // earlier row turns up while it begins to listen. Behind a pooler in transaction
@@ -105,7 +109,7 @@ func (s *Postgres) listen(ctx context.Context, conn *pgx.Conn, d time.Duration) 
 // lock at COMMIT that all databases of the server share, so check-out and
 // check-in never do it.
 func (s *Postgres) announce(ctx context.Context) error {
-	err := s.db.WithContext(ctx).Exec(`SELECT pg_notify(?, '')`, s.channel).Error
+	err := s.db.WithContext(ctx).Exec(`NOTIFY ` + s.channel).Error
 	if err != nil {
 		return fmt.Errorf("announce rows: %w", database.Translate(err))
 	}

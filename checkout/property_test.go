@@ -32,7 +32,7 @@ type game struct {
 func TestRandomMoves(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		stores := map[string]store{"a": f.store, "b": f.open(), "c": f.open()}
-		deadline := time.Now().Add(6 * time.Second)
+		deadline := time.Now().Add(4 * time.Second)
 		games, moves, broken := 0, 0, false
 		for n := 0; n == 0 || time.Now().Before(deadline); n++ {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -14,8 +14,7 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
-// The grants that each command needs; {role} is its role. docs/operations.md has
-// them too.
+// The grants that each command needs; {role} is its role.
 var (
 	grantsToMigrate = []string{
 		`GRANT CREATE ON DATABASE {database} TO {role}`, // or a schema that is the role's own

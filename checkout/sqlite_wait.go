@@ -32,6 +32,8 @@ func (s *SQLite) agenda(ctx context.Context) (model.Agenda, error) {
 	return agendaOf(row.Next, row.Open), nil
 }
 
+// sqliteAgendaSQL asks for a first row instead of EXISTS, which would be planned as
+// a scan of the whole table once most of it is processed.
 const sqliteAgendaSQL = `
 SELECT
 	(
@@ -41,7 +43,7 @@ SELECT
 		ORDER BY available_at, id
 		LIMIT 1
 	) AS next,
-	EXISTS (
+	(
 		SELECT 1
 		FROM datasets
 		WHERE NOT is_processed
@@ -50,7 +52,9 @@ SELECT
 				OR attempts > 0
 				OR losses > 0
 				OR last_error IS NOT NULL)
-	) AS open`
+		ORDER BY available_at, id
+		LIMIT 1
+	) IS NOT NULL AS open`
 
 // settleTime lets a burst of writes to the file pass before looking at it.
 const settleTime = 20 * time.Millisecond

@@ -62,13 +62,14 @@ SELECT count(*) = 1
 FROM pg_stat_activity
 WHERE datname = current_database() AND state = 'idle in transaction' AND application_name = 'windrow'`
 
-// await asks until the answer is true.
+// await asks until the answer is true, and lets the server wait in between.
 func (f *fixture) await(question string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 	defer cancel()
 	for answer := false; !answer; {
-		if err := f.raw.WithContext(ctx).Raw(question).Scan(&answer).Error; err != nil {
+		err := f.raw.WithContext(ctx).Raw(`SELECT answer FROM (` + question + `) AS q (answer), pg_sleep(0.01)`).Scan(&answer).Error
+		if err != nil {
 			f.t.Fatalf("still not so: %s: %v", question, err)
 		}
 	}

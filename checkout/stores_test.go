@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ type fixture struct {
 	t      testing.TB
 	engine string
 	url    string // or path
+	log    string // path of the server's log, where a test reads it
 	raw    *gorm.DB
 	opts   checkout.Options
 }
@@ -67,13 +69,35 @@ func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 
 func onPostgres(t testing.TB, opts checkout.Options) *fixture {
 	t.Helper()
-	return postgresAt(t, pgtest.Database(t), opts)
+	if opts.Schema != "" {
+		return postgresAt(t, pgtest.Database(t), opts)
+	}
+	template.Do(func() {
+		cluster := pgtest.Shared(t)
+		check(t, cluster.CreateDatabase(t.Context(), templateName, ""))
+		made := &fixture{t: t, engine: "postgres", url: cluster.URL(templateName)}
+		made.migrate()
+	})
+	return openedAt(t, pgtest.Clone(t, templateName), opts)
 }
+
+// template is made once: a database with the default schema's tables, which
+// tests copy instead of migrating each its own.
+var template sync.Once
+
+const templateName = "migrated"
 
 func postgresAt(t testing.TB, url string, opts checkout.Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, engine: "postgres", url: url, opts: opts}
 	f.migrate()
+	return openedAt(t, url, opts)
+}
+
+// openedAt takes tables that are there.
+func openedAt(t testing.TB, url string, opts checkout.Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, engine: "postgres", url: url, opts: opts}
 	f.raw = openRaw(t, postgres.Open(url))
 	f.store = f.open()
 	return f

@@ -84,16 +84,24 @@ func followLinks(path string) (string, error) {
 // createBeside creates the temporary file for target, with the permissions that
 // target would get.
 func createBeside(target string) (*os.File, error) {
-	const tries, longest = 100, 100
-	dir, base := filepath.Split(target)
-	base = base[:min(len(base), longest)]
+	const tries = 100
+	dir, prefix := tempPrefix(target)
 	for try := 0; ; try++ {
-		name := filepath.Join(dir, "."+base+"."+strconv.FormatUint(uint64(rand.Uint32()), 36)+".tmp")
+		name := filepath.Join(dir, prefix+strconv.FormatUint(uint64(rand.Uint32()), 36)+tempSuffix)
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err == nil || !errors.Is(err, fs.ErrExist) || try == tries {
 			return f, err
 		}
 	}
+}
+
+const tempSuffix = ".tmp"
+
+// tempPrefix is how the names of target's temporary files begin, and their folder.
+func tempPrefix(target string) (dir, prefix string) {
+	const longest = 100
+	dir, base := filepath.Split(target)
+	return dir, "." + base[:min(len(base), longest)] + "."
 }
 
 // Write writes to the temporary file.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -35,6 +34,15 @@ func isPostgres(address string) bool {
 	return false
 }
 
+// fileOf is the file that an address other than PostgreSQL's names.
+func fileOf(address string) (string, error) {
+	file := strings.TrimPrefix(strings.TrimPrefix(address, "sqlite:"), "//")
+	if strings.Contains(file, "://") {
+		return "", usagef("--database %s: use a postgres:// address or the name of a file", beforeAt(address))
+	}
+	return file, nil
+}
+
 // address is the database chosen: typed, from the environment, or the default.
 func (a *app) address() string {
 	if a.database != "" {
@@ -58,9 +66,9 @@ func (a *app) openAt(ctx context.Context, address string, create bool) (store, e
 		}
 		return s, nil
 	}
-	file := strings.TrimPrefix(strings.TrimPrefix(address, "sqlite:"), "//")
-	if strings.Contains(file, "://") {
-		return nil, usagef("--database %s: use a postgres:// address or the name of a file", beforeAt(address))
+	file, err := fileOf(address)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(file); create && err != nil {
 		a.say("database: SQLite, new file %s", file)
@@ -80,19 +88,20 @@ func beforeAt(address string) string {
 	return scheme + "://…"
 }
 
-// again is a follow-up command, ready to paste.
+// again is a follow-up command on the same job, ready to paste. The address is left
+// out where the environment has it, and where it has a password.
 func (a *app) again(command string) string {
 	s := "windrow " + command
-	if a.schema != "windrow" {
+	if a.schema != "windrow" && os.Getenv("WINDROW_SCHEMA") != a.schema {
 		s += " --schema " + a.schema
 	}
-	if a.database != "" && os.Getenv("WINDROW_DATABASE_URL") == "" {
-		if isPostgres(a.database) {
-			return s + " --database …"
-		}
-		s += fmt.Sprintf(" --database %s", quoteArg(a.database))
+	if a.database == "" || os.Getenv("WINDROW_DATABASE_URL") == a.database {
+		return s
 	}
-	return s
+	if isPostgres(a.database) && database.HasPassword(a.database) {
+		return s + " --database …"
+	}
+	return s + " --database " + quoteArg(a.database)
 }
 
 // quoteArg quotes s for a shell where that is needed.

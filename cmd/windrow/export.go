@@ -65,7 +65,7 @@ func (a *app) exportCommand() *cobra.Command {
 				return err
 			}
 			_, err = a.export(cmd.Context(), exporter)
-			return stoppedEarly(cmd.Context(), err)
+			return err
 		},
 	}
 	e.add(cmd.Flags(), "the `file` to write; - is standard output")

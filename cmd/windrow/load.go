@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windrow-go/windrow/checkout"
+	"github.com/windrow-go/windrow/intake"
 	"github.com/windrow-go/windrow/internal/job"
 )
 
@@ -41,7 +42,11 @@ accident.
 }
 
 func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again, asJSON bool) error {
-	if _, err := l.options(); err != nil {
+	opts, err := l.options()
+	if err != nil {
+		return err
+	}
+	if err := checkInputs(files, l.rejects != "", opts); err != nil {
 		return err
 	}
 	s, err := a.open(ctx, true)
@@ -72,6 +77,7 @@ func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again,
 			"changed": loaded.Changed, "rejected": loaded.Rejected, "already": loaded.Already})
 	} else {
 		a.sayLoaded(loaded, time.Since(began), l.rejects)
+		a.say("work them:  %s", a.again("work --jq PROGRAM"))
 	}
 	if err == nil && loaded.Rejected > 0 {
 		return &exitError{code: exitRows}
@@ -100,11 +106,19 @@ func (a *app) loadFailed(ctx context.Context, loaded job.Loaded, err error) erro
 	switch {
 	case stoppedBy(ctx) != nil:
 		a.say("stopped; %s records are loaded: the same command goes on from there", humanize.Comma(loaded.Records))
-		return stoppedEarly(ctx, err)
+		return err
 	case errors.Is(err, checkout.ErrLoadMoved):
 		return &exitError{code: exitLocked, err: err}
 	case errors.Is(err, job.ErrInputChanged):
 		return fmt.Errorf("%w; load it as a new input with --again", err)
+	}
+	var bad *intake.BadRecord
+	if errors.As(err, &bad) {
+		way := "mend it and repeat the command"
+		if !bad.Fatal {
+			way += ", or let --rejects FILE collect such records"
+		}
+		return fmt.Errorf("%w; the %s records before it are loaded: %s", err, humanize.Comma(loaded.Records), way)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -49,6 +48,8 @@ func (a *app) migrateUpCommand() *cobra.Command {
 				}
 				if len(steps) == 0 {
 					a.say("windrow's tables are up to date")
+				} else {
+					a.say("load rows:  %s", a.again("load FILE"))
 				}
 				return nil
 			})
@@ -137,7 +138,10 @@ func (a *app) withMigrator(ctx context.Context, create bool, fn func(*migrations
 		}
 		return fn(m)
 	}
-	file := strings.TrimPrefix(address, "sqlite:")
+	file, err := fileOf(address)
+	if err != nil {
+		return err
+	}
 	a.say("database: SQLite, %s", file)
 	db, err := database.OpenSQLite(file, create, a.log)
 	if err != nil {

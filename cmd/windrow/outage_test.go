@@ -97,9 +97,10 @@ func TestTheLateResultsOfAStoppedWorkerAreRefused(t *testing.T) {
 		b.wantsAcceptedOnce(rows)
 		b.wants(map[string]int{`is_processed AND error IS NULL AND CAST(result AS text) = '"punctual"'`: rows})
 		for _, r := range stalled {
-			if again := b.rows("true")[r.ID-1]; again.Checkouts != r.Checkouts+1 || again.Losses != 1 || again.Attempts != 2 {
-				t.Errorf("row %d: %d check-outs, %d attempts, %d losses; want %d, 2 and 1",
-					r.ID, again.Checkouts, again.Attempts, again.Losses, r.Checkouts+1)
+			again := b.rows("true")[r.ID-1]
+			if again.Checkouts <= r.Checkouts || again.Losses != 1 || again.Attempts != 2 {
+				t.Errorf("row %d: %d check-outs after %d, %d attempts, %d losses; want more, 2 and 1",
+					r.ID, again.Checkouts, r.Checkouts, again.Attempts, again.Losses)
 			}
 		}
 	})

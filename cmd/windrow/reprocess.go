@@ -85,7 +85,7 @@ func (a *app) reprocess(ctx context.Context, s store, sel checkout.Selection, f 
 	}
 	out, err := s.Reprocess(ctx, sel, whoAmI())
 	if err != nil {
-		return stoppedEarly(ctx, err)
+		return err
 	}
 	if f.asJSON {
 		return json.NewEncoder(a.stdout).Encode(out)
@@ -124,12 +124,4 @@ func whoAmI() string {
 		host = "unknown-host"
 	}
 	return name + "@" + host
-}
-
-// stoppedEarly gives the exit code of a signal to what it cut off.
-func stoppedEarly(ctx context.Context, err error) error {
-	if s := stoppedBy(ctx); s != nil && err != nil {
-		return s
-	}
-	return err
 }

@@ -31,6 +31,7 @@ type app struct {
 
 	display *progress.Display
 	log     *zap.Logger
+	begun   bool // the command line was understood: what goes wrong now is no error in it
 }
 
 // run is the program: it returns the exit code.
@@ -42,7 +43,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := stoppedEarly(ctx, root.ExecuteContext(ctx))
+	if err != nil && !a.begun {
+		err = usagef("%w", err)
+	}
 	_ = a.log.Sync() // a terminal can't be synced, which is no error
 	var exit *exitError
 	if err != nil && !(errors.As(err, &exit) && exit.err == nil) {
@@ -67,7 +71,11 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 			if err := flagsFromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
-			return a.openLog()
+			if err := a.openLog(); err != nil {
+				return err
+			}
+			a.begun = true
+			return nil
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

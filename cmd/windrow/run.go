@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/windrow-go/windrow/checkout"
 	"github.com/windrow-go/windrow/intake"
+	"github.com/windrow-go/windrow/internal/database"
 	"github.com/windrow-go/windrow/internal/job"
 	"github.com/windrow-go/windrow/migrations"
 	"github.com/windrow-go/windrow/model"
@@ -178,8 +180,12 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 
 // prepare brings the table to where its rows can be worked.
 func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s store) error {
-	if err := shot.CheckHandler(ctx); err != nil {
+	err := shot.CheckHandler(ctx)
+	if errors.Is(err, job.ErrHandlerChanged) {
 		return waysOn(err)
+	}
+	if err != nil {
+		return err
 	}
 	began := time.Now()
 	bar := a.display.Begin("load", 0, shot.Loader.Progress)
@@ -239,7 +245,7 @@ func (a *app) workAndExport(ctx context.Context, f *runFlags, inputs []string, s
 	}
 	exporter := f.export.exporter(a, s)
 	if err := a.exportOnce(ctx, s, exporter, worked); err != nil {
-		return stoppedEarly(ctx, err)
+		return err
 	}
 	a.say("all %s rows are finished: %s done, %s failed; results in %s",
 		humanize.Comma(counts.Total()), humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), exporter.Path)
@@ -274,10 +280,27 @@ func (a *app) exportOnce(ctx context.Context, s store, exporter *job.Exporter, w
 	if err := s.SetNote(ctx, noteOutput, ""); err != nil { // until it is written whole
 		return err
 	}
+	if err := removeAbandoned(exporter); err != nil {
+		return err
+	}
 	if _, err := a.export(ctx, exporter); err != nil {
 		return err
 	}
 	return s.SetNote(ctx, noteOutput, want)
+}
+
+// removeAbandoned takes away what a run that was killed while it wrote its results
+// has left of them.
+func removeAbandoned(exporter *job.Exporter) error {
+	for _, path := range []string{exporter.Path, exporter.ErrorsPath} {
+		if path == "" || path == "-" {
+			continue
+		}
+		if err := intake.RemoveAbandoned(path); err != nil {
+			return fmt.Errorf("take away what a killed run left beside %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -295,7 +318,16 @@ func (a *app) beginAnew(address string, e exportFlags) error {
 		return err
 	}
 	defer unlock()
-	return a.moveAside(address, address+"-wal", address+"-shm", e.output, e.errors)
+	file, err := fileOf(address)
+	if err != nil {
+		return err
+	}
+	// A killed run has left rows in the write-ahead log. Whoever closes the
+	// database last folds the log into it; should it not open, it is moved as it is.
+	if db, err := database.OpenSQLite(file, false, a.log); err == nil {
+		_ = database.Close(db)
+	}
+	return a.moveAside(file, e)
 }
 
 // keepFile keeps an SQLite file to this process. It comes after the file has been
@@ -304,30 +336,62 @@ func (a *app) keepFile(address string) (unlock func(), err error) {
 	if isPostgres(address) {
 		return func() {}, nil
 	}
-	lock := flock.New(address + migrations.LockSuffix)
+	file, err := fileOf(address)
+	if err != nil {
+		return nil, err
+	}
+	lock := flock.New(file + migrations.LockSuffix)
 	ok, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("the folder of the database can't be written to: %w; name another place with --database", err)
 	}
 	if !ok {
-		return nil, locked(address)
+		return nil, locked(file)
 	}
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// moveAside renames the files that are there, all with the same ending.
-func (a *app) moveAside(files ...string) error {
-	ending := ".old-" + time.Now().Format("20060102-150405")
-	for _, file := range files {
+// moveAside renames the database and the results that are there, all with the
+// same new ending.
+func (a *app) moveAside(file string, e exportFlags) error {
+	ending := unusedEnding(file, e.output, e.errors)
+	for _, log := range []string{"-wal", "-shm"} { // SQLite finds them by the database's name
+		if err := rename(file+log, file+ending+log); err != nil {
+			return err
+		}
+	}
+	for _, file := range []string{file, e.output, e.errors} {
 		if file == "" || !exists(file) {
 			continue
 		}
-		if err := os.Rename(file, file+ending); err != nil {
-			return fmt.Errorf("move aside: %w", err)
+		if err := rename(file, file+ending); err != nil {
+			return err
 		}
 		a.say("moved aside: %s", file+ending)
 	}
 	return nil
+}
+
+// rename moves a file that is there.
+func rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("move aside: %w", err)
+	}
+	return nil
+}
+
+// unusedEnding is the time, and a number where the second has been used before:
+// nothing that was moved aside may be replaced.
+func unusedEnding(files ...string) string {
+	ending := ".old-" + time.Now().Format("20060102-150405")
+	used := func(ending string) bool {
+		return slices.ContainsFunc(files, func(file string) bool { return file != "" && exists(file+ending) })
+	}
+	numbered := ending
+	for n := 2; used(numbered); n++ {
+		numbered = fmt.Sprintf("%s-%d", ending, n)
+	}
+	return numbered
 }
 
 // rejectedOf tells whether the job's load has passed bad records over.

@@ -47,3 +47,13 @@ func stoppedBy(ctx context.Context) *signalError {
 	errors.As(context.Cause(ctx), &s)
 	return s
 }
+
+// stoppedEarly gives the exit code of a signal to what it cut off. An error that
+// has an exit code of its own came before.
+func stoppedEarly(ctx context.Context, err error) error {
+	var exit *exitError
+	if s := stoppedBy(ctx); s != nil && err != nil && !errors.As(err, &exit) {
+		return s
+	}
+	return err
+}

@@ -44,7 +44,7 @@ func (a *app) try(ctx context.Context, f *runFlags, inputs []string, handler pro
 		return err
 	})
 	if err != nil {
-		return stoppedEarly(ctx, err)
+		return err
 	}
 	if failed > 0 {
 		a.say("%d rows failed", failed)

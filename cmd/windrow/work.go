@@ -69,6 +69,9 @@ func afterDash(cmd *cobra.Command, args []string, n int) ([]string, error) {
 
 func (a *app) work(ctx context.Context, handler processor.Handler, opts processor.Options) error {
 	s, err := a.open(ctx, false)
+	if err != nil && stoppedBy(ctx) != nil && !opts.UntilEmpty {
+		return nil // an orderly stop, before anything was begun
+	}
 	if err != nil {
 		return err
 	}
@@ -88,6 +91,9 @@ func (a *app) work(ctx context.Context, handler processor.Handler, opts processo
 	}
 	stats, took, err := a.process(ctx, s, handler, opts, total)
 	a.say("%s", summary(stats, took))
+	if stats.Failed > 0 {
+		a.say("look at the failed rows:  %s\nput them back:            %s", a.again("export --state failed"), a.again("reprocess --failed"))
+	}
 	return workResult(ctx, opts, stats, err)
 }
 
@@ -126,13 +132,17 @@ func (a *app) shareFile(address string) (unlock func(), err error) {
 	if isPostgres(address) {
 		return func() {}, nil
 	}
-	lock := flock.New(address + migrations.LockSuffix)
+	file, err := fileOf(address)
+	if err != nil {
+		return nil, err
+	}
+	lock := flock.New(file + migrations.LockSuffix)
 	ok, err := lock.TryRLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}
 	if !ok {
-		return nil, locked(address)
+		return nil, locked(file)
 	}
 	return func() { _ = lock.Unlock() }, nil
 }

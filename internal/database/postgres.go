@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -31,11 +32,11 @@ var keepAlive = net.KeepAliveConfig{
 	Count:    4,
 }
 
-// OpenPostgres opens the PostgreSQL database at url (a URL or a key=value
+// OpenPostgres opens the PostgreSQL database at address (a URL or a key=value
 // string; libpq's PG* variables, service and password files complete it), with a
 // pool of at most [MaxConnections]. It does not connect yet.
-func OpenPostgres(url string, log *zap.Logger) (*gorm.DB, error) {
-	config, err := pgx.ParseConfig(url)
+func OpenPostgres(address string, log *zap.Logger) (*gorm.DB, error) {
+	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", hidePassword(err))
 	}
@@ -49,7 +50,7 @@ func OpenPostgres(url string, log *zap.Logger) (*gorm.DB, error) {
 	}
 	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(readTimesInUTC))
 	setPool(pool, MaxConnections)
-	return gorm.Open(postgres.New(postgres.Config{Conn: pool}), gormConfig(log))
+	return gorm.Open(wordless{postgres.New(postgres.Config{Conn: pool})}, gormConfig(log))
 }
 
 // readTimesInUTC makes instants come as UTC instead of in the zone of this
@@ -63,9 +64,10 @@ func readTimesInUTC(_ context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// ServerName describes where url leads, without its password: user@host:port/db.
-func ServerName(url string) string {
-	config, err := pgx.ParseConfig(url)
+// ServerName describes where address leads, without its password:
+// user@host:port/db.
+func ServerName(address string) string {
+	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return "PostgreSQL"
 	}
@@ -74,6 +76,16 @@ func ServerName(url string) string {
 		host = net.JoinHostPort(host, fmt.Sprint(config.Port))
 	}
 	return fmt.Sprintf("%s@%s/%s", config.User, host, config.Database)
+}
+
+// HasPassword tells whether address may hold a password, and so must not be shown.
+func HasPassword(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme == "" {
+		return strings.Contains(address, "password")
+	}
+	_, set := u.User.Password()
+	return set || u.Query().Has("password") || u.Query().Has("sslpassword")
 }
 
 // hidePassword keeps a parse error's reason and drops the address it quotes.

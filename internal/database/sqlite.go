@@ -22,7 +22,7 @@ func OpenSQLite(path string, create bool, log *zap.Logger) (*gorm.DB, error) {
 	if err := checkFile(path, create); err != nil {
 		return nil, err
 	}
-	db, err := gorm.Open(sqlite.Open(sqliteDSN(path)), gormConfig(log))
+	db, err := gorm.Open(wordless{sqlite.Open(sqliteDSN(path))}, gormConfig(log))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, explainSQLite(path, err))
 	}

@@ -73,6 +73,7 @@ func TestCheckRefusesWhatJsonbCannotHold(t *testing.T) {
 		{"a first half alone", `"\ud800"`, `\ud800 at byte 2: half of a surrogate pair, which is no character`},
 		{"a second half alone", `"\uDE00"`, `\uDE00 at byte 2: half of a surrogate pair, which is no character`},
 		{"two first halves", `"\ud83d\ud83d\ude00"`, `\ud83d at byte 2: half of a surrogate pair, which is no character`},
+		{"two second halves", `"\ude00\ude01"`, `\ude00 at byte 2: half of a surrogate pair, which is no character`},
 		{"a half before a letter", `"\ud83dA"`, `\ud83d at byte 2: half of a surrogate pair, which is no character`},
 		{"Latin-1", "\"caf\xe9\"", `byte 0xe9 at byte 5: the text is not valid UTF-8`},
 		{"a surrogate in UTF-8", "\"\xed\xa0\x80\"", `byte 0xed at byte 2: the text is not valid UTF-8`},

@@ -15,6 +15,7 @@ func TestSafeReplacesAndSaysSo(t *testing.T) {
 		{"NUL", `["\u0000a\u0000"]`, `["\ufffda\ufffd"]`, `2 NUL characters replaced by U+FFFD`},
 		{"not a NUL", `["\\u0000\u0000\\"]`, `["\\u0000\ufffd\\"]`, `1 NUL character replaced by U+FFFD`},
 		{"halves beside a pair", `"\ud83d\ud83d\ude00\ude00"`, `"\ufffd\ud83d\ude00\ufffd"`, `2 lone surrogates replaced by U+FFFD`},
+		{"two second halves", `"\ude00\ude01"`, `"\ufffd\ufffd"`, `2 lone surrogates replaced by U+FFFD`},
 		{"invalid bytes", "\"caf\xe9 \xff\xfe\"", `"caf` + "\ufffd \ufffd\ufffd" + `"`, `3 invalid UTF-8 bytes replaced by U+FFFD`},
 		{"U+FFFD itself", "\"\ufffd\"", "\"\ufffd\"", ``},
 		{"all at once", "{\"\\u0000\":\"\xe9\\udc00\"}", `{"\ufffd":"` + "\ufffd" + `\ufffd"}`,

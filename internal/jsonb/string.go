@@ -85,7 +85,7 @@ func (c *checker) unicode(i int) (int, bool) {
 		return i + 6, c.lenient || c.fail(i, `\u0000`, "PostgreSQL's jsonb can't hold the NUL character")
 	case !isSurrogate(r):
 		return i + 6, true
-	case isSurrogate(r) && isLow(hex4(c.src, i+6)):
+	case isHigh(r) && isLow(hex4(c.src, i+6)):
 		return i + 12, true
 	default:
 		c.found.lone++
