@@ -51,7 +51,7 @@ func TestTranslate(t *testing.T) {
 		"no such column":              {state("42703"), model.ErrSchema},
 		"may not":                     {state("42501"), none},
 		"constraint":                  {state("23505"), none},
-		"statement timeout":           {state("57014"), none},
+		"statement timeout":           {state("57014"), model.ErrUnavailable},
 		"wrong password":              {state("28P01"), none},
 
 		"SQLite busy":             {coded(5), model.ErrUnavailable},
