@@ -14,10 +14,8 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
-// Agenda tells a worker that found nothing what there is to wait for. The next
-// check-out looks at the table from its very beginning again.
+// Agenda tells a worker that found nothing what there is to wait for.
 func (s *Postgres) Agenda(ctx context.Context) (model.Agenda, error) {
-	s.walker.lookAnew()
 	var row struct {
 		Next *float64
 		Open bool
@@ -87,6 +85,7 @@ func (s *Postgres) listen(ctx context.Context, conn *pgx.Conn, d time.Duration) 
 	if _, err := conn.Exec(ctx, `LISTEN `+s.channel); err != nil {
 		return err
 	}
+	defer s.unlisten(ctx, conn)
 	var next *float64
 	var open bool
 	if err := conn.QueryRow(ctx, s.sql.agenda).Scan(&next, &open); err != nil {
@@ -101,8 +100,17 @@ func (s *Postgres) listen(ctx context.Context, conn *pgx.Conn, d time.Duration) 
 	if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) {
 		return err
 	}
-	_, err = conn.Exec(ctx, `UNLISTEN `+s.channel)
-	return err
+	return nil
+}
+
+// unlisten leaves the connection as it was for whoever gets it next, even when the
+// wait was cut off; a connection that doesn't answer any more is closed.
+func (s *Postgres) unlisten(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := conn.Exec(ctx, `UNLISTEN `+s.channel); err != nil {
+		_ = conn.Close(ctx)
+	}
 }
 
 // announce wakes workers that wait. It is for rare events only: NOTIFY takes a

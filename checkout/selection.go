@@ -79,11 +79,11 @@ func (c Counts) Unprocessed() int64 {
 const chunk = 2000
 
 // keysCondition and friends are the selections as SQL over a row named d; @began
-// is when the run began. Rows finished or checked out since then have seen what
-// the run is about, and are left alone. The words are both engines'.
+// is when the run began. Rows checked out since then are worked with what the run
+// is about, and are left alone. The words are both engines'.
 const (
-	failedCondition = `d.is_processed AND d.error IS NOT NULL AND d.processed_at <= @began `
-	triedCondition  = `(d.is_processed AND d.processed_at <= @began OR NOT d.is_processed AND (d.checked_out_by IS NOT NULL OR d.attempts > 0) AND d.last_checkout <= @began )`
+	failedCondition = `d.is_processed AND d.error IS NOT NULL AND d.last_checkout <= @began `
+	triedCondition  = `(d.is_processed OR d.checked_out_by IS NOT NULL OR d.attempts > 0) AND d.last_checkout <= @began `
 )
 
 func (s Selection) condition() string {

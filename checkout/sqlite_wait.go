@@ -11,14 +11,8 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
-// Agenda tells a worker that found nothing what there is to wait for. The next
-// check-out looks at the table from its very beginning again.
+// Agenda tells a worker that found nothing what there is to wait for.
 func (s *SQLite) Agenda(ctx context.Context) (model.Agenda, error) {
-	s.walker.lookAnew()
-	return s.agenda(ctx)
-}
-
-func (s *SQLite) agenda(ctx context.Context) (model.Agenda, error) {
 	var row struct {
 		Next *float64
 		Open bool
@@ -71,7 +65,7 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 			events = watcher.Events
 		}
 	}
-	if agenda, err := s.agenda(ctx); err != nil {
+	if agenda, err := s.Agenda(ctx); err != nil {
 		return err
 	} else if agenda.Next >= 0 && agenda.Next < d {
 		timer.Reset(agenda.Next)

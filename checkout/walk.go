@@ -103,19 +103,17 @@ func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duratio
 		claims, asked = got, len(keys)
 		return nil
 	})
-	if asked > 0 && len(claims) < (asked+1)/2 {
+	switch {
+	case err == nil && asked == 0:
+		w.forget() // nothing anywhere, as far as was looked
+	case len(claims) < (asked+1)/2:
 		w.jump() // somebody else walks here
 	}
 	return claims, err
 }
 
-// lookAnew forgets what was learnt about empty stretches.
-func (w *walker) lookAnew() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.forget()
-}
-
+// forget what was learnt about empty stretches: the next look begins at the very
+// beginning.
 func (w *walker) forget() {
 	w.low, w.placed = 0, false
 	w.watermark, w.spreadTo = model.Sentinel, time.Time{}

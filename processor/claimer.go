@@ -17,7 +17,7 @@ type claimer struct {
 	*worker
 	pace   *pace
 	pauses *backoff.ExponentialBackOff // while others are quicker
-	single bool                        // the last check-out met rows that must run alone: one at a time
+	few    int                         // the most to ask for, since rows that must run alone were met; 0: no limit
 }
 
 func newClaimer(w *worker) *claimer {
@@ -82,8 +82,8 @@ func (c *claimer) ask() int {
 		return 0
 	}
 	n := c.pace.ask(int(c.hand.unfinished.Load()), int(c.hand.count.Load()), c.hand.bytes.Load())
-	if c.single {
-		return min(n, 1)
+	if c.few > 0 {
+		return min(n, c.few)
 	}
 	return n
 }
@@ -113,10 +113,12 @@ const postponed = "its worker was lost; it waits for its turn to run alone"
 
 // postpone gives rows back that must run alone, all but one, which it puts last.
 // Held side by side they would all be charged when one of them kills the worker
-// again. Those given back wait a moment, so that other rows come first.
+// again. Those given back wait a moment, the longer the more there are, so that
+// other rows come first and they don't all come back at once.
 func (c *claimer) postpone(rows []*held) []*held {
 	var alone *held
 	kept := rows[:0]
+	spread := max(time.Second, time.Duration(len(rows))*20*time.Millisecond)
 	for _, h := range rows {
 		switch {
 		case !h.suspect(c.opts.MaxAttempts):
@@ -124,17 +126,25 @@ func (c *claimer) postpone(rows []*held) []*held {
 		case alone == nil:
 			alone = h
 		default:
-			delay := time.Second + rand.N(time.Second)
+			delay := time.Second + rand.N(spread)
 			c.decide(h, model.Outcome{Verdict: model.VerdictUnavailable, Delay: delay, Error: postponed})
 			h.end()
 			c.settle(h)
 		}
 	}
-	c.single = alone != nil
-	if alone != nil {
-		kept = append(kept, alone)
+	if alone == nil {
+		c.more()
+		return kept
 	}
-	return kept
+	c.few = 1
+	return append(kept, alone)
+}
+
+// more lifts the limit on what is asked for step by step.
+func (c *claimer) more() {
+	if c.few *= 2; c.few >= c.opts.MaxBatch {
+		c.few = 0
+	}
 }
 
 // feed takes claims in hand. If the worker is stopping by now they are not

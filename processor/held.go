@@ -35,6 +35,7 @@ type held struct {
 	reserved int64  // bytes of the room for results
 	refusals int    // how often the database refused this very outcome
 	stored   bool
+	wasStuck bool
 }
 
 // States of a held row.

@@ -157,7 +157,11 @@ func (r *renewer) leaveStuck(h *held) {
 		return
 	}
 	r.share.Release(h.weight)
+	if h.row.Losses > 0 {
+		r.hand.alone.Add(-1) // others may be claimed again
+	}
 	poke(r.hand.fewer)
+	poke(r.wake)
 	r.log.Warn("the handler ignores its cancel; its row's lease is no longer renewed",
 		zap.Int64("id", h.ticket.ID))
 }

@@ -95,8 +95,9 @@ func (s *slots) admit(stopping context.Context, h *held) bool {
 }
 
 // enter takes the row's share of the process: all of it for a row that lost its
-// worker before. An ordinary row that has to wait for such a one, for a third of
-// its lease, is better off with another worker.
+// worker before. An ordinary row that can't start because such a one runs, or waits
+// to run, is better off with another worker; besides, that one may be waiting for
+// it to be gone.
 func (s *slots) enter(stopping context.Context, h *held) bool {
 	h.weight = 1
 	if h.row.Losses > 0 {
@@ -105,13 +106,7 @@ func (s *slots) enter(stopping context.Context, h *held) bool {
 	if s.share.TryAcquire(h.weight) {
 		return true
 	}
-	ctx := stopping
-	if h.row.Losses == 0 {
-		limited, cancel := context.WithTimeout(stopping, s.opts.Lease/3)
-		defer cancel()
-		ctx = limited
-	}
-	return s.share.Acquire(ctx, h.weight) == nil
+	return h.row.Losses > 0 && s.share.Acquire(stopping, h.weight) == nil
 }
 
 // solitude waits until a row that must run alone is the only one in hand: if the

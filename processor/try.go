@@ -59,6 +59,7 @@ func (s *slots) after(h *held, spent int64) {
 	}
 	s.hand.busy.Add(-1)
 	if h.end() {
+		h.wasStuck = true
 		s.hand.stuck.Add(-1) // its share was taken away when it was found stuck
 		s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
 	} else {

@@ -31,7 +31,7 @@ func newFleetOf(p *place, n, rows int) *fleet {
 		place:  p,
 		table:  p.table(),
 		chance: rand.New(rand.NewPCG(seed, 0)),
-		args:   []string{"work", "--until-empty", "--lease", "2s", "-j", "2", "--max-batch", "100", "--max-attempts", "50", "--jq", doubling},
+		args:   []string{"work", "--until-empty", "--lease", "2s", "-j", "2", "--max-batch", "40", "--max-attempts", "50", "--jq", doubling},
 	}
 	f.table.watch()
 	for range n {

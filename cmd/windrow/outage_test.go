@@ -86,12 +86,13 @@ func TestTheLateResultsOfAStoppedWorkerAreRefused(t *testing.T) {
 		p.load(rows)
 		b := p.table()
 		b.watch()
-		late := p.start("work", "--until-empty", "--lease", "2s", "-j", "2", "--exec", untilGo+"echo late")
+		late := p.start("work", "--until-empty", "--lease", "2s", "-j", "2", "--exec", untilGo+"echo late; echo $WINDROW_ROW_ID >> ended")
 		eventually(t, "two rows are begun", func() bool { return len(p.lines("begun")) == 2 })
 		late.signal(syscall.SIGSTOP)
 		stalled := b.rows("checked_out_by IS NOT NULL")
 		p.ok("work", "--until-empty", "--lease", "2s", "--exec", "echo punctual").wants(0, "6 done")
 		p.write("go", "")
+		eventually(t, "the handlers end, unheard", func() bool { return len(p.lines("ended")) == 2 })
 		late.signal(syscall.SIGCONT)
 		late.end().wants(0, "0 done", "lost to another worker")
 		b.wantsAcceptedOnce(rows)
@@ -104,6 +105,28 @@ func TestTheLateResultsOfAStoppedWorkerAreRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Here the late check-in itself is on its way when the lease runs out.
+func TestACheckInThatArrivesTooLateIsRefused(t *testing.T) {
+	t.Parallel()
+	const rows = 6
+	p := newFleet(t)
+	p.load(rows)
+	b := p.table()
+	b.watch()
+	proxy, through := pgtest.Proxy(t, p.database)
+	far := *p
+	far.database = through
+	late := far.start("work", "--until-empty", "--lease", "2s", "-j", "2", "--exec", untilGo+"echo late")
+	eventually(t, "two rows are begun", func() bool { return len(p.lines("begun")) == 2 })
+	proxy.Delay(2 * time.Second) // BEGIN waits once, the check-in twice
+	p.write("go", "")
+	p.ok("work", "--until-empty", "--lease", "2s", "--exec", "echo punctual").wants(0, "6 done")
+	proxy.Delay(0)
+	late.end().wants(0, "0 done", "2 lost to another worker")
+	b.wantsAcceptedOnce(rows)
+	b.wants(map[string]int{`is_processed AND error IS NULL AND CAST(result AS text) = '"punctual"'`: rows})
 }
 
 func TestALongRowKeepsItsLease(t *testing.T) {

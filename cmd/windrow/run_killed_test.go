@@ -18,21 +18,26 @@ type killedRun struct {
 	table  *table        // once there is one
 }
 
-// A result is large enough that writing them all takes a while.
-const spreading = `{double: (.n * 2), space: (" " * 400)}`
+// wide are n rows of numbers that are large enough for several chunks of a load,
+// and for the results to take a while to write.
+func wide(n int) string {
+	const kilobytes = 2
+	space := `{"space":"` + strings.Repeat(" ", kilobytes<<10) + `",`
+	return strings.ReplaceAll(numbers(n), "{", space)
+}
 
 func TestARunKilledInEveryStageEndsWithTheSameFile(t *testing.T) {
 	t.Parallel()
-	rows := fewer(25_000, 11_000) // more than one chunk of a load
+	rows := fewer(20_000, 6_000)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	args := []string{"run", "rows.jsonl", "-j", "2", "--jq", spreading}
+	args := []string{"run", "rows.jsonl", "-j", "2", "--max-batch", "100", "--jq", doubling}
 	calm := newPlace(t)
-	calm.write("rows.jsonl", numbers(rows))
+	calm.write("rows.jsonl", wide(rows))
 	undisturbed := calm.ok(args...)
 
 	k := &killedRun{place: newPlace(t), chance: rand.New(rand.NewPCG(seed, 0)), args: args, took: undisturbed.took}
-	k.write("rows.jsonl", numbers(rows))
+	k.write("rows.jsonl", wide(rows))
 	k.killWhile("loading", k.loading)
 	k.killWhile("working", k.working)
 	k.killWhile("writing results", k.exporting)

@@ -10,9 +10,9 @@ import (
 
 // quickRows are done at once by quickThenUntilGo, so that the worker learns to
 // hold more rows than it has slots.
-const quickRows = 60
+const quickRows = 30
 
-const quickThenUntilGo = `if [ "$WINDROW_ROW_ID" -le 60 ]; then echo quick; exit; fi
+const quickThenUntilGo = `if [ "$WINDROW_ROW_ID" -le 30 ]; then echo quick; exit; fi
 ` + untilGo + `echo done`
 
 // stopped is a worker that has two rows in its handlers, and others that are not

@@ -161,7 +161,7 @@ func (l *Loader) skip(ctx context.Context, load checkout.Load) error {
 // append reads the rest of the input chunk by chunk while the chunk before is
 // being stored. fresh tells whether there was any rest.
 func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
-	chunks := make(chan checkout.Chunk)
+	chunks := make(chan loadChunk)
 	group, reading := errgroup.WithContext(ctx) // a bad record must not cut off the chunk before it
 	group.Go(func() error {
 		defer close(chunks)
@@ -173,7 +173,7 @@ func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
 			if chunk.Records == l.load.Records && l.load.FinishedAt != nil {
 				continue // nothing new: the load stays as it is
 			}
-			if err := l.Store.Append(ctx, &l.load, chunk); err != nil {
+			if err := l.store(ctx, chunk); err != nil {
 				return err
 			}
 		}
@@ -182,13 +182,33 @@ func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
 	return fresh, group.Wait()
 }
 
+// loadChunk is a chunk and the bad records passed over in it.
+type loadChunk struct {
+	checkout.Chunk
+	rejected []*intake.BadRecord
+}
+
+// store writes the bad records down right before the chunk is stored: a load that is
+// killed in between writes those of one chunk again, and loses none.
+func (l *Loader) store(ctx context.Context, chunk loadChunk) error {
+	for _, bad := range chunk.rejected {
+		if err := l.Reject(bad); err != nil {
+			return err
+		}
+	}
+	return l.Store.Append(ctx, &l.load, chunk.Chunk)
+}
+
 // read sends the chunks of the rest of the input. A bad record or a failing file
 // doesn't keep back the good records before it.
-func (l *Loader) read(ctx context.Context, chunks chan<- checkout.Chunk) error {
+func (l *Loader) read(ctx context.Context, chunks chan<- loadChunk) error {
 	rejected := l.load.Rejected
 	for {
-		chunk, err := l.nextChunk(&rejected)
-		if len(chunk.Rows) > 0 || chunk.Last || err == nil {
+		chunk, err := l.nextChunk(ctx, &rejected)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(chunk.Rows)+len(chunk.rejected) > 0 || chunk.Last || err == nil {
 			select {
 			case chunks <- chunk:
 			case <-ctx.Done():
@@ -201,11 +221,12 @@ func (l *Loader) read(ctx context.Context, chunks chan<- checkout.Chunk) error {
 	}
 }
 
-func (l *Loader) nextChunk(rejected *int64) (checkout.Chunk, error) {
-	var chunk checkout.Chunk
+// nextChunk reads up to the next chunk's end. Bad records fill it like good ones.
+func (l *Loader) nextChunk(ctx context.Context, rejected *int64) (loadChunk, error) {
+	var chunk loadChunk
 	bytes := 0
 	var failed error
-	for len(chunk.Rows) < chunkRows && bytes < chunkBytes {
+	for len(chunk.Rows)+len(chunk.rejected) < chunkRows && bytes < chunkBytes && ctx.Err() == nil {
 		if l.Limit > 0 && l.records.Load() >= l.Limit {
 			chunk.Last = true
 			break
@@ -216,17 +237,21 @@ func (l *Loader) nextChunk(rejected *int64) (checkout.Chunk, error) {
 			break
 		}
 		if err != nil {
-			if failed = l.reject(err); failed != nil {
+			bad := l.passOver(err)
+			if bad == nil {
+				failed = err
 				break
 			}
-			*rejected++
 			l.records.Add(1)
+			bytes += len(bad.Raw)
+			chunk.rejected = append(chunk.rejected, bad)
 			continue
 		}
 		l.records.Add(1)
 		bytes += len(row.Data)
 		chunk.Rows = append(chunk.Rows, row)
 	}
+	*rejected += int64(len(chunk.rejected))
 	chunk.Records, chunk.Rejected, chunk.Digest = l.records.Load(), *rejected, l.digest.Sum()
 	return chunk, failed
 }
@@ -249,11 +274,11 @@ func (l *Loader) nextRow() (checkout.NewRow, error) {
 	return row, nil
 }
 
-// reject hands a bad record on; the error is what ends the load.
-func (l *Loader) reject(err error) error {
+// passOver returns the bad record that err is, if the load may go on after it.
+func (l *Loader) passOver(err error) *intake.BadRecord {
 	var bad *intake.BadRecord
 	if !errors.As(err, &bad) || bad.Fatal || l.Reject == nil {
-		return err
+		return nil
 	}
-	return l.Reject(bad)
+	return bad
 }
