@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,7 +118,11 @@ func BenchmarkLoad(b *testing.B) {
 func load(b *testing.B, store *checkout.Postgres, keyed bool) {
 	b.Helper()
 	pad := strings.Repeat("x", *payload)
-	load, err := store.BeginLoad(b.Context(), "bench")
+	latest, err := store.LatestLoad(b.Context(), "bench")
+	if !errors.Is(err, checkout.ErrNotFound) {
+		check(b, err)
+	}
+	load, err := store.BeginLoad(b.Context(), "bench", latest.ID)
 	check(b, err)
 	var chunk checkout.Chunk
 	for i := range *rows {

@@ -312,7 +312,7 @@ func TestASelectionMustBeOne(t *testing.T) {
 func TestLoadingTheSameKeyAgainAddsNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		key := func(k, v string) checkout.NewRow { return checkout.NewRow{Key: &k, Data: json.RawMessage(v)} }
-		load, err := f.BeginLoad(t.Context(), "x")
+		load, err := f.BeginLoad(t.Context(), "x", 0)
 		check(t, err)
 		check(t, f.Append(t.Context(), &load, checkout.Chunk{Records: 4, Rows: []checkout.NewRow{
 			key("b", `{"v":1}`), // the first of its key
@@ -348,7 +348,7 @@ func TestLoadingTheSameKeyAgainAddsNothing(t *testing.T) {
 
 func TestALoadMovedOnBySomebodyElseStops(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
-		mine, err := f.BeginLoad(t.Context(), "x")
+		mine, err := f.BeginLoad(t.Context(), "x", 0)
 		check(t, err)
 		theirs := mine
 		rows := []checkout.NewRow{{Data: json.RawMessage(`1`)}}

@@ -27,7 +27,7 @@ func ExampleSQLite() {
 	}
 	defer store.Close()
 
-	load, err := store.BeginLoad(ctx, "example")
+	load, err := store.BeginLoad(ctx, "example", 0)
 	if err != nil {
 		log.Fatal(err)
 	}

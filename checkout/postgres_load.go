@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,14 +32,46 @@ func (s *Postgres) LatestLoad(ctx context.Context, source string) (Load, error) 
 	return loads[0], nil
 }
 
-// BeginLoad enters a new load of source.
-func (s *Postgres) BeginLoad(ctx context.Context, source string) (Load, error) {
+// BeginLoad enters a new load of source, after the load that LatestLoad has named
+// (0: none). ErrLoadMoved says that somebody else has entered one meanwhile.
+func (s *Postgres) BeginLoad(ctx context.Context, source string, after int64) (Load, error) {
 	load := Load{Source: source}
 	err := s.readCommitted(ctx, "begin a load", func(tx *gorm.DB) error {
+		// Two that begin at once take turns; the lock goes with the transaction.
+		if err := tx.Exec(`SELECT pg_advisory_xact_lock(?, hashtext(?))`, s.light, "load:"+source).Error; err != nil {
+			return err
+		}
+		var latest int64
+		err := tx.Raw(`SELECT coalesce(max(id), 0) FROM `+s.sql.schema+`.loads WHERE source = ?`, source).Scan(&latest).Error
+		if err != nil {
+			return err
+		}
+		if latest != after {
+			return ErrLoadMoved
+		}
 		return tx.Raw(`INSERT INTO `+s.sql.schema+`.loads (source) VALUES (?) RETURNING id`, source).Scan(&load.ID).Error
 	})
 	return load, err
 }
+
+// Sources names the inputs that have brought rows; an empty name stands for rows
+// that came without a load.
+func (s *Postgres) Sources(ctx context.Context) ([]string, error) {
+	var sources []string
+	err := s.readCommitted(ctx, "look up loads", func(tx *gorm.DB) error {
+		return tx.Raw(strings.ReplaceAll(sourcesSQL, "{schema}", s.sql.schema)).Scan(&sources).Error
+	})
+	return sources, err
+}
+
+const sourcesSQL = `
+SELECT DISTINCT source
+FROM {schema}.loads
+WHERE inserted > 0
+UNION ALL
+SELECT ''
+WHERE EXISTS (SELECT 1 FROM {schema}.datasets)
+	AND NOT EXISTS (SELECT 1 FROM {schema}.loads WHERE inserted > 0)`
 
 // Append adds a chunk's rows and moves the load forward, in one transaction, and
 // wakes workers that wait. Rows have a key all of them or none. ErrLoadMoved says that load is no longer

@@ -109,7 +109,7 @@ var jobs = map[string]func(f *fixture) error{
 		if _, err := f.LatestLoad(f.t.Context(), "in"); err != nil && !errors.Is(err, checkout.ErrNotFound) {
 			return err
 		}
-		load, err := f.BeginLoad(f.t.Context(), "in")
+		load, err := f.BeginLoad(f.t.Context(), "in", 0)
 		if err != nil {
 			return err
 		}

@@ -47,13 +47,32 @@ func (s *SQLite) LatestLoad(ctx context.Context, source string) (Load, error) {
 	return load, nil
 }
 
-// BeginLoad enters a new load of source.
-func (s *SQLite) BeginLoad(ctx context.Context, source string) (Load, error) {
+// BeginLoad enters a new load of source, after the load that LatestLoad has named
+// (0: none). ErrLoadMoved says that somebody else has entered one meanwhile.
+func (s *SQLite) BeginLoad(ctx context.Context, source string, after int64) (Load, error) {
 	load := Load{Source: source}
 	err := s.write(ctx, "begin a load", func(tx *gorm.DB) error {
+		var latest int64
+		err := tx.Raw(`SELECT coalesce(max(id), 0) FROM loads WHERE source = ?`, source).Scan(&latest).Error
+		if err != nil {
+			return err
+		}
+		if latest != after {
+			return ErrLoadMoved
+		}
 		return tx.Raw(`INSERT INTO loads (source) VALUES (?) RETURNING id`, source).Scan(&load.ID).Error
 	})
 	return load, err
+}
+
+// Sources names the inputs that have brought rows; an empty name stands for rows
+// that came without a load.
+func (s *SQLite) Sources(ctx context.Context) ([]string, error) {
+	var sources []string
+	err := s.read(ctx, "look up loads", func(tx *gorm.DB) error {
+		return tx.Raw(strings.ReplaceAll(sourcesSQL, "{schema}.", "")).Scan(&sources).Error
+	})
+	return sources, err
 }
 
 // Append adds a chunk's rows and moves the load forward, in one transaction.

@@ -3,6 +3,7 @@ package checkout_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -33,7 +34,8 @@ type store interface {
 	ByKey(ctx context.Context, key string) (model.Dataset, time.Time, error)
 	Export(ctx context.Context, opts checkout.ExportOptions, each func(checkout.Finished) error) error
 	LatestLoad(ctx context.Context, source string) (checkout.Load, error)
-	BeginLoad(ctx context.Context, source string) (checkout.Load, error)
+	BeginLoad(ctx context.Context, source string, after int64) (checkout.Load, error)
+	Sources(ctx context.Context) ([]string, error)
 	Append(ctx context.Context, load *checkout.Load, c checkout.Chunk) error
 	Analyze(ctx context.Context) (bool, error)
 	Note(ctx context.Context, name string) (string, error)
@@ -178,7 +180,11 @@ func (f *fixture) addKeyed(keys ...string) []int64 {
 
 func (f *fixture) load(source string, rows []checkout.NewRow) []int64 {
 	f.t.Helper()
-	load, err := f.BeginLoad(f.t.Context(), source)
+	latest, err := f.LatestLoad(f.t.Context(), source)
+	if !errors.Is(err, checkout.ErrNotFound) {
+		check(f.t, err)
+	}
+	load, err := f.BeginLoad(f.t.Context(), source, latest.ID)
 	check(f.t, err)
 	check(f.t, f.Append(f.t.Context(), &load, checkout.Chunk{Rows: rows, Records: int64(len(rows)), Last: true}))
 	var ids []int64

@@ -25,7 +25,7 @@ func openJob(rows ...string) (store *checkout.SQLite, remove func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	load, err := store.BeginLoad(ctx, "example")
+	load, err := store.BeginLoad(ctx, "example", 0)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -34,6 +33,22 @@ with data, the row's input, where rows have no key to join the results back by.
 In CSV the result's top-level fields are columns. The file appears whole or not
 at all.`
 
+// check finds what would keep the results from being written in the end. Auto as
+// the format goes by the files' names.
+func (e *exportFlags) check(format intake.Format) error {
+	for _, out := range []namedFile{{"--output", e.output}, {"--errors", e.errors}} {
+		if format == intake.Auto {
+			if err := checkEnding(out); err != nil {
+				return err
+			}
+		}
+		if err := checkWritable(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *exportFlags) exporter(a *app, s job.Store) *job.Exporter {
 	return &job.Exporter{Store: s, Path: e.output, Stdout: a.stdout, ErrorsPath: e.errors, Merge: e.merge}
 }
@@ -55,19 +70,24 @@ func (a *app) exportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			chosen, err := parseState(state)
+			if err != nil {
+				return err
+			}
+			written, err := parseOutputFormat(format)
+			if err != nil {
+				return err
+			}
+			if err := e.check(written); err != nil {
+				return err
+			}
 			s, err := a.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
 			exporter := e.exporter(a, s)
-			exporter.Data = data
-			if exporter.State, err = parseState(state); err != nil {
-				return err
-			}
-			if exporter.Format, err = parseOutputFormat(format); err != nil {
-				return err
-			}
+			exporter.Data, exporter.State, exporter.Format = data, chosen, written
 			_, err = a.export(cmd.Context(), exporter)
 			return err
 		},
@@ -76,7 +96,7 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd.Flags().Lookup("output").DefValue = "-"
 	e.output = "-"
 	cmd.Flags().StringVar(&state, "state", "all", "done, failed, or all of these two")
-	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
+	cmd.Flags().StringVar(&format, "output-format", "", "jsonl or csv (default: by the file's name)")
 	cmd.Flags().BoolVar(&data, "data", false, "write every row's data, not only of rows without a key")
 	return cmd
 }
@@ -96,7 +116,7 @@ func parseOutputFormat(format string) (intake.Format, error) {
 	case intake.Auto, intake.JSONL, intake.CSV:
 		return f, nil
 	}
-	return "", usagef("--format %s: use jsonl or csv", format)
+	return "", usagef("--output-format %s: use jsonl or csv", format)
 }
 
 // export runs an exporter and shows how far it has come.
@@ -106,7 +126,7 @@ func (a *app) export(ctx context.Context, exporter *job.Exporter) (job.Exported,
 	out, err := exporter.Run(ctx)
 	bar.End()
 	if err == nil && exporter.Path != "-" {
-		a.say("wrote %s rows to %s in %s", humanize.Comma(out.Done+out.Failed), exporter.Path, roundTime(time.Since(began)))
+		a.say("wrote %s to %s in %s", plural(out.Done+out.Failed, "row"), exporter.Path, roundTime(time.Since(began)))
 	}
 	return out, err
 }

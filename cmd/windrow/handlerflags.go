@@ -35,6 +35,24 @@ func (h *handlerFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&h.timeout, "timeout", 0, "how long one row may take, e.g. 30s (default: no limit)")
 }
 
+// displacedHandlers are the flags that the environment may not set, since a handler
+// was typed.
+func displacedHandlers(flags *pflag.FlagSet) []string {
+	typed := func(name string) bool {
+		f := flags.Lookup(name)
+		return f != nil && f.Changed
+	}
+	behindDash := flags.ArgsLenAtDash()
+	command := typed("exec") || behindDash >= 0 && behindDash < flags.NArg()
+	switch {
+	case typed("jq") || typed("jq-file"):
+		return []string{"jq", "jq-file", "exec", "exec-json"}
+	case command:
+		return []string{"jq", "jq-file", "exec", "arg", "argjson"}
+	}
+	return nil
+}
+
 const handlerHelp = `
 Handlers, exactly one of:
   --jq PROGRAM          a jq program; errors fail the row for good
@@ -42,7 +60,9 @@ Handlers, exactly one of:
   -- CMD ARG...         a program without a shell, one process a row; {field} in
                         an argument is replaced by that field of the row
 A process gets the row's data as JSON on stdin; its stdout is the result. Exit
-status 0 is success, 65 fails the row for good, any other is tried again.`
+status 0 is success, 65 fails the row for good, any other is tried again. It sees
+WINDROW_ROW_ID, WINDROW_ROW_KEY, WINDROW_ROW_ATTEMPT and
+WINDROW_ROW_IDEMPOTENCY_KEY, and no other WINDROW_* or PG* variable.`
 
 // fingerprinted is a handler that knows its version.
 type fingerprinted interface {

@@ -29,8 +29,11 @@ accident.
 		Example: `  windrow load flights.parquet
   windrow load users.csv.gz --key email --rejects bad.jsonl
   find . -name '*.jpg' | windrow load -`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("load which file? Name one, or - for standard input")
+			}
 			return a.loadInto(cmd.Context(), &l, args, again, asJSON)
 		},
 	}
@@ -49,6 +52,9 @@ func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again,
 	if err := checkDistinct(files, namedFile{"--rejects", l.rejects}); err != nil {
 		return err
 	}
+	if err := checkRejects(l.rejects); err != nil {
+		return err
+	}
 	if err := checkInputs(files, l.rejects != "", opts); err != nil {
 		return err
 	}
@@ -57,12 +63,12 @@ func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again,
 		return err
 	}
 	defer s.Close()
-	loader, bad, err := a.loader(l, s, files)
+	loader, bad, err := a.loader(l, s, files, "")
 	if err != nil {
 		return err
 	}
 	loader.Again = again
-	loader.Replace = !hasStdin(files)
+	loader.Replace = l.key != "" && !hasStdin(files)
 	began := time.Now()
 	loaded, err := a.load(ctx, loader)
 	if closing := bad.close(); err == nil {
@@ -108,7 +114,7 @@ func (a *app) load(ctx context.Context, loader *job.Loader) (job.Loaded, error) 
 func (a *app) loadFailed(ctx context.Context, loaded job.Loaded, err error) error {
 	switch {
 	case stoppedBy(ctx) != nil:
-		a.say("stopped; %s records are loaded: the same command goes on from there", humanize.Comma(loaded.Records))
+		a.say("stopped; %s loaded: the same command goes on from there", plural(loaded.Records, "record"))
 		return err
 	case errors.Is(err, checkout.ErrLoadMoved):
 		return &exitError{code: exitLocked, err: err}
@@ -121,7 +127,7 @@ func (a *app) loadFailed(ctx context.Context, loaded job.Loaded, err error) erro
 		if !bad.Fatal {
 			way += ", or let --rejects FILE collect such records"
 		}
-		return fmt.Errorf("%w; the %s records before it are loaded: %s", err, humanize.Comma(loaded.Records), way)
+		return fmt.Errorf("%w; loaded before it: %s; %s", err, plural(loaded.Records, "record"), way)
 	}
 	return err
 }
@@ -139,23 +145,23 @@ func (a *app) analyze(ctx context.Context, s store, loaded job.Loaded) error {
 
 func (a *app) sayLoaded(loaded job.Loaded, took time.Duration, rejects string) {
 	if loaded.Already {
-		a.say("already loaded: %s records; --again loads them once more", humanize.Comma(loaded.Records))
+		a.say("already loaded: %s; --again loads the input once more", plural(loaded.Records, "record"))
 		return
 	}
 	rate := float64(loaded.New) / max(took.Seconds(), 1e-3)
-	text := fmt.Sprintf("loaded %s rows in %s (%s rows/s)", humanize.Comma(loaded.New), roundTime(took), humanize.Comma(int64(rate)))
+	text := fmt.Sprintf("loaded %s in %s (%s rows/s)", plural(loaded.New, "row"), roundTime(took), humanize.Comma(int64(rate)))
 	var more []string
 	if loaded.Duplicates > 0 {
 		more = append(more, humanize.Comma(loaded.Duplicates)+" had a key that is there already")
 	}
 	if loaded.Rejected > 0 {
-		more = append(more, fmt.Sprintf("%s bad records are in %s", humanize.Comma(loaded.Rejected), rejects))
+		more = append(more, fmt.Sprintf("%s in %s", plural(loaded.Rejected, "bad record"), rejects))
 	}
 	if len(more) > 0 {
 		text += "; " + strings.Join(more, "; ")
 	}
 	a.say("%s", text)
 	if loaded.Changed > 0 {
-		a.say("warning: %s records had a key that is there already with other data; the rows keep their old data", humanize.Comma(loaded.Changed))
+		a.say("warning: %s had a key that is there already with other data; the rows keep their old data", plural(loaded.Changed, "record"))
 	}
 }

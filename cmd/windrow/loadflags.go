@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -56,13 +57,13 @@ func (l *loadFlags) options() (intake.Options, error) {
 	return opts, nil
 }
 
-// loader makes the loader of files; close the rejects it may have opened.
-func (a *app) loader(l *loadFlags, s job.Store, files []string) (*job.Loader, *rejects, error) {
+// loader makes the loader of files, which are known by their paths from base; close the rejects it may have opened.
+func (a *app) loader(l *loadFlags, s job.Store, files []string, base string) (*job.Loader, *rejects, error) {
 	opts, err := l.options()
 	if err != nil {
 		return nil, nil, err
 	}
-	loader := &job.Loader{Store: s, Files: files, Stdin: a.stdin, Intake: opts, Key: l.key, Limit: l.limit}
+	loader := &job.Loader{Store: s, Source: job.SourceName(files, base), Files: files, Stdin: untilDone(ctx, a.stdin), Intake: opts, Key: l.key, Limit: l.limit}
 	if l.rejects == "" {
 		return loader, nil, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/windrow-go/windrow/internal/progress"
+	"github.com/windrow-go/windrow/migrations"
 )
 
 // app is what all commands share: the streams, and what the global flags say.
@@ -70,6 +72,9 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flagsFromEnvironment(cmd.Flags()); err != nil {
 				return err
+			}
+			if err := migrations.CheckSchemaName(a.schema); err != nil {
+				return usagef("--schema: %w", err)
 			}
 			if err := a.openLog(); err != nil {
 				return err
@@ -162,12 +167,14 @@ func variableOf(f *pflag.Flag) string {
 	}
 }
 
-// flagsFromEnvironment sets the flags that were not typed.
+// flagsFromEnvironment sets the flags that were not typed. A handler that was typed
+// takes the place of one that the environment names.
 func flagsFromEnvironment(flags *pflag.FlagSet) error {
 	var failed error
+	displaced := displacedHandlers(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variableOf(f)
-		if name == "" || f.Changed || failed != nil {
+		if name == "" || f.Changed || failed != nil || slices.Contains(displaced, f.Name) {
 			return
 		}
 		if value, set := os.LookupEnv(name); set && value != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/windrow-go/windrow/checkout"
 	"github.com/windrow-go/windrow/intake"
@@ -33,6 +35,7 @@ type runFlags struct {
 	fresh       bool
 	goOn        bool
 	retryFailed bool
+	beside      bool // the output is the default one, beside the input
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -77,6 +80,9 @@ func splitAtDash(cmd *cobra.Command, args []string) (before, after []string) {
 }
 
 func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string) error {
+	if err := checkStray(inputs); err != nil {
+		return err
+	}
 	handler, err := f.handler.build(command)
 	if err != nil {
 		return err
@@ -97,7 +103,7 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	}
 	place := placeOf(inputs[0])
 	if f.export.output == "" {
-		f.export.output = place + ".results.jsonl"
+		f.export.output, f.beside = place+".results.jsonl", true
 	}
 	address := a.database
 	if address == "" {
@@ -108,11 +114,46 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if err != nil {
 		return err
 	}
+	if err := a.checkOutputs(f, inputs); err != nil {
+		return err
+	}
 	if err := checkInputs(inputs, f.load.rejects != "", intakeOptions); err != nil {
 		return err
 	}
 	opts.UntilEmpty = true
+	if a.log.Level() == zap.InfoLevel {
+		opts.Logger = a.log.WithOptions(zap.IncreaseLevel(zap.WarnLevel)) // what it would tell is said here in sentences
+	}
 	return a.runAt(ctx, f, inputs, address, handler, opts)
+}
+
+// checkStray finds a command that was not put behind --.
+func checkStray(inputs []string) error {
+	for _, input := range inputs[1:] {
+		if input == "-" || exists(input) {
+			continue
+		}
+		if _, err := exec.LookPath(input); err == nil {
+			return usagef("unexpected argument %q: a command to run stands behind --", input)
+		}
+	}
+	return nil
+}
+
+// checkOutputs finds what would keep the results from being written in the end.
+func (a *app) checkOutputs(f *runFlags, inputs []string) error {
+	err := f.export.check(intake.Auto)
+	if err != nil && f.beside && checkWritable(namedFile{"", f.export.output}) != nil {
+		way := "name another place with --output"
+		if a.database == "" {
+			way = "name other places with --output and --database"
+		}
+		return fmt.Errorf("the results can't be written beside %s; %s: %w", inputs[0], way, err)
+	}
+	if err != nil {
+		return err
+	}
+	return checkRejects(f.load.rejects)
 }
 
 // checkInputs looks at the first record of every file, so that nothing is begun
@@ -171,7 +212,7 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 		return err
 	}
 	defer unlock()
-	loader, bad, err := a.loader(&f.load, s, inputs)
+	loader, bad, err := a.loader(&f.load, s, inputs, baseOf(address))
 	if err != nil {
 		return err
 	}
@@ -180,7 +221,7 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 	if err := a.prepare(ctx, f, shot, s); err != nil {
 		return err
 	}
-	return a.workAndExport(ctx, f, inputs, s, handler, opts)
+	return a.workAndExport(ctx, f, loader.Source, s, handler, opts)
 }
 
 // prepare brings the table to where its rows can be worked.
@@ -196,8 +237,13 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 	bar := a.display.Begin("load", 0, shot.Loader.Progress)
 	loaded, err := shot.Load(ctx)
 	bar.End()
-	if errors.Is(err, job.ErrInputChanged) {
+	switch {
+	case errors.Is(err, job.ErrInputChanged):
 		return waysOn(err)
+	case errors.Is(err, job.ErrNotWhole):
+		return usagef("%w: --fresh begins anew", err)
+	case errors.Is(err, job.ErrOtherRows):
+		return usagef("%w; name another database with --database, or begin anew with --fresh", err)
 	}
 	if err != nil {
 		return a.loadFailed(ctx, loaded, err)
@@ -214,7 +260,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 			return err
 		}
 		if n > 0 {
-			a.say("going on; %s rows were being worked when the last start ended, and are taken up again", humanize.Comma(n))
+			a.say("going on; %s being worked when the last start ended, and taken up again", rowsWere(n))
 		}
 	}
 	if f.retryFailed {
@@ -222,9 +268,19 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 		if err != nil {
 			return err
 		}
-		a.say("%s failed rows are taken up again", humanize.Comma(n))
+		a.say("taken up again: %s", plural(n, "failed row"))
 	}
 	return nil
+}
+
+// baseOf is the folder of an SQLite file, from which its inputs are known; none for
+// PostgreSQL.
+func baseOf(address string) string {
+	file, err := fileOf(address)
+	if err != nil || isPostgres(address) {
+		return ""
+	}
+	return filepath.Dir(file)
 }
 
 // waysOn names the two ways on from a change.
@@ -232,7 +288,7 @@ func waysOn(err error) error {
 	return usagef("%w.\n  --continue   keep the finished rows as they are and go on\n  --fresh      begin anew; the old database and results are moved aside", err)
 }
 
-func (a *app) workAndExport(ctx context.Context, f *runFlags, inputs []string, s store, handler processor.Handler, opts processor.Options) error {
+func (a *app) workAndExport(ctx context.Context, f *runFlags, source string, s store, handler processor.Handler, opts processor.Options) error {
 	counts, err := s.Counts(ctx)
 	if err != nil {
 		return err
@@ -252,12 +308,16 @@ func (a *app) workAndExport(ctx context.Context, f *runFlags, inputs []string, s
 	if err := a.exportOnce(ctx, s, exporter, worked); err != nil {
 		return err
 	}
-	a.say("all %s rows are finished: %s done, %s failed; results in %s",
-		humanize.Comma(counts.Total()), humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), exporter.Path)
+	where := "in " + exporter.Path
+	if exporter.Path == "-" {
+		where = "on standard output"
+	}
+	a.say("all finished: %s, %s done, %s failed; results %s", plural(counts.Total(), "row"),
+		humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), where)
 	if counts[model.Failed] > 0 {
 		a.say("--retry-failed takes the failed ones up again")
 	}
-	rejected, err := rejectedOf(ctx, s, inputs)
+	rejected, err := rejectedOf(ctx, s, source)
 	if err == nil && (counts[model.Failed] > 0 || rejected) {
 		err = &exitError{code: exitRows}
 	}
@@ -279,7 +339,7 @@ func (a *app) exportOnce(ctx context.Context, s store, exporter *job.Exporter, w
 	if err != nil {
 		return err
 	}
-	if !worked && before == want && exists(exporter.Path) && (exporter.ErrorsPath == "" || exists(exporter.ErrorsPath)) {
+	if !worked && before == want && exporter.Path != "-" && exists(exporter.Path) && (exporter.ErrorsPath == "" || exists(exporter.ErrorsPath)) {
 		return nil
 	}
 	if err := s.SetNote(ctx, noteOutput, ""); err != nil { // until it is written whole
@@ -400,8 +460,8 @@ func unusedEnding(files ...string) string {
 }
 
 // rejectedOf tells whether the job's load has passed bad records over.
-func rejectedOf(ctx context.Context, s store, inputs []string) (bool, error) {
-	load, err := s.LatestLoad(ctx, job.SourceName(inputs))
+func rejectedOf(ctx context.Context, s store, source string) (bool, error) {
+	load, err := s.LatestLoad(ctx, source)
 	if errors.Is(err, checkout.ErrNotFound) {
 		return false, nil
 	}

@@ -13,7 +13,12 @@ type signalError struct {
 	signal syscall.Signal
 }
 
-func (e *signalError) Error() string { return "stopped by " + e.signal.String() }
+func (e *signalError) Error() string {
+	if e.signal == syscall.SIGINT {
+		return "stopped by SIGINT"
+	}
+	return "stopped by SIGTERM"
+}
 
 // exitCode is the shell's convention: 130 for an interrupt, 143 for SIGTERM.
 func (e *signalError) exitCode() int { return 128 + int(e.signal) }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/windrow-go/windrow/intake"
 	"github.com/windrow-go/windrow/internal/job"
@@ -19,7 +20,7 @@ func (a *app) try(ctx context.Context, f *runFlags, inputs []string, handler pro
 	if err != nil {
 		return err
 	}
-	source, err := intake.Open(inputs, a.stdin, opts)
+	source, err := intake.Open(inputs, untilDone(ctx, a.stdin), opts)
 	if err != nil {
 		return err
 	}
@@ -34,20 +35,31 @@ func (a *app) try(ctx context.Context, f *runFlags, inputs []string, handler pro
 		}
 		return handler.Handle(ctx, row)
 	})
-	err = job.Try(ctx, source, f.try, bounded, func(t job.Tried) error {
+	trial := &job.Trial{Source: source, Rows: f.try, Key: f.load.key, Handler: bounded}
+	if f.load.rejects != "" {
+		trial.Reject = func(bad *intake.BadRecord) error {
+			a.say("passed over: %v", bad)
+			return nil
+		}
+	}
+	err = trial.Run(ctx, func(t job.Tried) error {
 		outcome := "result  " + string(t.Result)
 		if t.Err != nil {
 			failed++
 			outcome = "error   " + t.Err.Error()
 		}
-		_, err := fmt.Fprintf(a.stdout, "row %d\n  data    %s\n  %s\n", t.Row.ID, t.Row.Data, outcome)
+		key := ""
+		if t.Row.Key != nil {
+			key = ", key " + strconv.Quote(*t.Row.Key)
+		}
+		_, err := fmt.Fprintf(a.stdout, "row %d%s\n  data    %s\n  %s\n", t.Row.ID, key, t.Row.Data, outcome)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if failed > 0 {
-		a.say("%d rows failed", failed)
+		a.say("%s failed", plural(int64(failed), "row"))
 		return &exitError{code: exitRows}
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 type Store interface {
 	processor.Store
 	LatestLoad(ctx context.Context, source string) (checkout.Load, error)
-	BeginLoad(ctx context.Context, source string) (checkout.Load, error)
+	BeginLoad(ctx context.Context, source string, after int64) (checkout.Load, error)
+	Sources(ctx context.Context) ([]string, error)
 	Append(ctx context.Context, load *checkout.Load, c checkout.Chunk) error
 	Analyze(ctx context.Context) (bool, error)
 	Export(ctx context.Context, opts checkout.ExportOptions, each func(checkout.Finished) error) error

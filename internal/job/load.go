@@ -34,6 +34,9 @@ var (
 // off.
 type Loader struct {
 	Store Store
+	// Source is how the input is known from one start to the next; see
+	// SourceName.
+	Source string
 	// Files are the input's files, in order; "-" is Stdin.
 	Files  []string
 	Stdin  io.Reader
@@ -87,8 +90,7 @@ func (l *Loader) Progress() (done, total int64) {
 // Run loads what is not loaded yet. On an error everything up to the last
 // finished chunk is stored, and the next Run goes on from there.
 func (l *Loader) Run(ctx context.Context) (Loaded, error) {
-	name := SourceName(l.Files)
-	load, err := l.Store.LatestLoad(ctx, name)
+	load, err := l.Store.LatestLoad(ctx, l.Source)
 	known := err == nil
 	if err != nil && !errors.Is(err, checkout.ErrNotFound) {
 		return Loaded{}, err
@@ -99,19 +101,28 @@ func (l *Loader) Run(ctx context.Context) (Loaded, error) {
 			return out, err
 		}
 	}
-	if load, err = l.Store.BeginLoad(ctx, name); err != nil {
+	if load, err = l.Store.BeginLoad(ctx, l.Source, load.ID); err != nil {
 		return Loaded{}, err
 	}
 	return l.goOn(ctx, load)
 }
 
-// SourceName is how an input is known from one start to the next.
-func SourceName(files []string) string {
+// SourceName names an input by the paths of its files, as they are from the folder
+// base: a database that lies beside its input is moved with it. With an empty base
+// the paths are absolute.
+func SourceName(files []string, base string) string {
 	names := make([]string, len(files))
 	for i, file := range files {
 		names[i] = file
-		if abs, err := filepath.Abs(file); err == nil && file != "-" {
-			names[i] = abs
+		abs, err := filepath.Abs(file)
+		if err != nil || file == "-" {
+			continue
+		}
+		names[i] = abs
+		if root, err := filepath.Abs(base); err == nil && base != "" {
+			if rel, err := filepath.Rel(root, abs); err == nil {
+				names[i] = rel
+			}
 		}
 	}
 	return strings.Join(names, "\n")
@@ -179,7 +190,8 @@ func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
 		}
 		return nil
 	})
-	return fresh, group.Wait()
+	err = group.Wait()
+	return fresh, err
 }
 
 // loadChunk is a chunk and the bad records passed over in it.
@@ -257,20 +269,29 @@ func (l *Loader) nextChunk(ctx context.Context, rejected *int64) (loadChunk, err
 }
 
 func (l *Loader) nextRow() (checkout.NewRow, error) {
-	record, err := l.source.Next()
+	row, err := nextRow(l.source, l.Key)
+	if err == nil {
+		l.digest.Add(row.Data)
+	}
+	return row, err
+}
+
+// nextRow makes a row of source's next record, with the value of the field named key
+// as its key unless that is empty.
+func nextRow(source *intake.Source, key string) (checkout.NewRow, error) {
+	record, err := source.Next()
 	if err != nil {
 		return checkout.NewRow{}, err
 	}
 	row := checkout.NewRow{Data: record.Data}
-	if l.Key != "" {
-		key, err := intake.Field(record.Data, l.Key)
+	if key != "" {
+		value, err := intake.Field(record.Data, key)
 		if err != nil {
 			return checkout.NewRow{}, &intake.BadRecord{
 				File: record.File, Line: record.Line, Reason: "--key: " + err.Error(), Raw: record.Data[:min(len(record.Data), 4096)]}
 		}
-		row.Key = &key
+		row.Key = &value
 	}
-	l.digest.Add(record.Data)
 	return row, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/windrow-go/windrow/checkout"
 	"github.com/windrow-go/windrow/model"
@@ -21,6 +22,13 @@ const (
 
 // ErrHandlerChanged says that finished rows were made by another handler.
 var ErrHandlerChanged = errors.New("the handler has changed since the last start")
+
+// ErrNotWhole says that a changed input was never loaded whole as it was before, so
+// that there is nothing to go on with.
+var ErrNotWhole = errors.New("the input has changed before it was loaded whole")
+
+// ErrOtherRows says that the database holds rows that are not of this input.
+var ErrOtherRows = errors.New("the database holds other rows")
 
 // OneShot is a job that loads, works and exports in one go, and can be cut off
 // and started again at any point. Its owner calls the steps in their order:
@@ -55,6 +63,9 @@ func (o *OneShot) CheckHandler(ctx context.Context) error {
 // Load brings the table up to the input. An input whose files look as they did
 // when it was last loaded whole isn't read again.
 func (o *OneShot) Load(ctx context.Context) (Loaded, error) {
+	if err := o.checkSource(ctx); err != nil {
+		return Loaded{}, err
+	}
 	if err := o.checkReading(ctx); err != nil {
 		if errors.Is(err, ErrInputChanged) && o.Continue {
 			return o.keepLoaded(ctx)
@@ -68,7 +79,7 @@ func (o *OneShot) Load(ctx context.Context) (Loaded, error) {
 			return Loaded{}, err
 		}
 		if before == looks {
-			load, err := o.Store.LatestLoad(ctx, SourceName(o.Loader.Files))
+			load, err := o.Store.LatestLoad(ctx, o.Loader.Source)
 			if err == nil && load.FinishedAt != nil {
 				return Loaded{Load: load, Already: true}, nil
 			}
@@ -100,9 +111,9 @@ func (o *OneShot) continueChanged(ctx context.Context) (Loaded, error) {
 
 // keepLoaded goes on with the rows that are there, if they are a whole input.
 func (o *OneShot) keepLoaded(ctx context.Context) (Loaded, error) {
-	load, err := o.Store.LatestLoad(ctx, SourceName(o.Loader.Files))
+	load, err := o.Store.LatestLoad(ctx, o.Loader.Source)
 	if err == nil && load.FinishedAt == nil {
-		err = fmt.Errorf("%w before it was loaded whole, and its rows can't be told apart", ErrInputChanged)
+		err = ErrNotWhole
 	}
 	return Loaded{Load: load, Already: true}, err
 }
@@ -110,34 +121,64 @@ func (o *OneShot) keepLoaded(ctx context.Context) (Loaded, error) {
 // checkReading compares how the input is to be read with how its rows were.
 func (o *OneShot) checkReading(ctx context.Context) error {
 	l := o.Loader
-	reading := fmt.Sprintf("key %q, format %q, delimiter %q", l.Key, l.Intake.Format, l.Intake.Delimiter)
+	reading := fmt.Sprintf("--key %q --format %q --delimiter %q", l.Key, l.Intake.Format, delimiterText(l.Intake.Delimiter))
 	before, err := o.Store.Note(ctx, noteReading)
-	switch {
-	case err != nil || before == reading:
+	if err != nil || before == reading {
 		return err
-	case before == "":
-		return o.Store.SetNote(ctx, noteReading, reading)
-	default:
-		return fmt.Errorf("%w: it was read with %s, and is now to be read with %s", ErrInputChanged, before, reading)
 	}
+	if before != "" {
+		load, err := o.Store.LatestLoad(ctx, l.Source)
+		if err != nil && !errors.Is(err, checkout.ErrNotFound) {
+			return err
+		}
+		if load.Inserted > 0 {
+			return fmt.Errorf("%w: its rows were read with %s, and are now to be read with %s", ErrInputChanged, before, reading)
+		}
+	}
+	return o.Store.SetNote(ctx, noteReading, reading)
+}
+
+func delimiterText(r rune) string {
+	if r == 0 {
+		return ""
+	}
+	return string(r)
+}
+
+// checkSource makes sure that the database holds the rows of this input and of no
+// other: all that it holds is worked and exported.
+func (o *OneShot) checkSource(ctx context.Context) error {
+	sources, err := o.Store.Sources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		switch source {
+		case o.Loader.Source:
+		case "":
+			return fmt.Errorf("%w: rows that no load has brought", ErrOtherRows)
+		default:
+			return fmt.Errorf("%w: those of %s", ErrOtherRows, strings.ReplaceAll(source, "\n", ", "))
+		}
+	}
+	return nil
 }
 
 // looksOf describes files by what can be seen without reading them; empty if
 // that tells nothing, as for standard input.
 func looksOf(files []string, limit int64) string {
 	type look struct {
-		Path  string
+		Name  string
 		Size  int64
 		MTime int64
 	}
 	var looks []look
 	for _, file := range files {
 		info, err := os.Stat(file)
-		abs, absErr := filepath.Abs(file)
-		if err != nil || absErr != nil || !info.Mode().IsRegular() {
+		if err != nil || !info.Mode().IsRegular() {
 			return ""
 		}
-		looks = append(looks, look{abs, info.Size(), info.ModTime().UnixNano()})
+		looks = append(looks, look{filepath.Base(file), info.Size(), info.ModTime().UnixNano()})
 	}
 	text, err := json.Marshal(struct {
 		Files []look

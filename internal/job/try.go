@@ -19,19 +19,41 @@ type Tried struct {
 	Err    error
 }
 
-// Try works the first n records of source and calls each with every one. It
-// stores nothing and tries no row twice.
-func Try(ctx context.Context, source *intake.Source, n int, handler processor.Handler, each func(Tried) error) error {
-	for i := range n {
-		record, err := source.Next()
+// Trial works the first rows of an input without storing anything.
+type Trial struct {
+	Source *intake.Source
+	// Rows is how many rows to work.
+	Rows int
+	// Key names the field whose value is the row's key; empty for none.
+	Key     string
+	Handler processor.Handler
+	// Reject takes bad records; nil makes the first one the trial's error.
+	Reject func(*intake.BadRecord) error
+}
+
+// Run calls each with every row worked. It tries no row twice.
+func (t *Trial) Run(ctx context.Context, each func(Tried) error) error {
+	for i := 0; i < t.Rows; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		row, err := nextRow(t.Source, t.Key)
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		var bad *intake.BadRecord
+		if errors.As(err, &bad) && !bad.Fatal && t.Reject != nil {
+			if err := t.Reject(bad); err != nil {
+				return err
+			}
+			continue
 		}
 		if err != nil {
 			return err
 		}
-		tried := Tried{Row: model.Dataset{ID: int64(i + 1), Data: record.Data, Attempts: 1, Job: "try"}}
-		tried.Result, tried.Err = call(ctx, handler, tried.Row)
+		i++
+		tried := Tried{Row: model.Dataset{ID: int64(i), Key: row.Key, Data: row.Data, Attempts: 1, Job: "try"}}
+		tried.Result, tried.Err = call(ctx, t.Handler, tried.Row)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -1,0 +1,11 @@
+package main
+
+import "github.com/dustin/go-humanize"
+
+// plural counts things: 1 row, 2 rows, 1,234 rows.
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return humanize.Comma(n) + " " + one + "s"
+}
