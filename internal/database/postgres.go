@@ -23,8 +23,8 @@ import (
 // processes then fit a server with the default of a hundred, with room for others.
 const MaxConnections = 3
 
-// keepAlive notices a dead connection within about half a minute, on our side;
-// the server's side is set per claim, see package checkout.
+// keepAlive notices a dead connection within about half a minute, on our side; for
+// the server's side see keepAliveSQL.
 var keepAlive = net.KeepAliveConfig{
 	Enable:   true,
 	Idle:     10 * time.Second,
@@ -48,10 +48,29 @@ func OpenPostgres(address string, log *zap.Logger) (*gorm.DB, error) {
 	if _, set := config.RuntimeParams["application_name"]; !set {
 		config.RuntimeParams["application_name"] = "windrow"
 	}
-	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(readTimesInUTC))
+	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(settleSession))
 	setPool(pool, MaxConnections)
 	return gorm.Open(wordless{postgres.New(postgres.Config{Conn: pool})}, gormConfig(log))
 }
+
+// settleSession prepares a new connection.
+func settleSession(ctx context.Context, conn *pgx.Conn) error {
+	if err := readTimesInUTC(ctx, conn); err != nil {
+		return err
+	}
+	// So that the server, too, notices soon that this end is gone. It isn't worth
+	// failing for, should a pooler or another kind of server refuse it.
+	_, err := conn.Exec(ctx, keepAliveSQL)
+	if conn.IsClosed() {
+		return err
+	}
+	return nil
+}
+
+const keepAliveSQL = `
+SET tcp_keepalives_idle = 10;
+SET tcp_keepalives_interval = 5;
+SET tcp_keepalives_count = 4`
 
 // readTimesInUTC makes instants come as UTC instead of in the zone of this
 // machine, which has no say in them.
