@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -49,7 +51,8 @@ func (w *worker) accept(h *held, result any) {
 	}
 }
 
-// encode makes a result a JSON value that any database can hold.
+// encode makes a result a JSON value that any database can hold, and tells what had
+// to be changed in it.
 func encode(result any) (raw json.RawMessage, remarks string, err error) {
 	switch r := result.(type) {
 	case nil:
@@ -64,7 +67,11 @@ func encode(result any) (raw json.RawMessage, remarks string, err error) {
 	if raw == nil {
 		return nil, "", nil
 	}
-	return jsonb.Safe(raw)
+	safe, remarks, err := jsonb.Safe(raw)
+	if text, is := result.(string); is && !utf8.ValidString(text) { // json.Marshal has mended that without a word
+		remarks = strings.TrimPrefix(remarks+"; invalid UTF-8 replaced by U+FFFD", "; ")
+	}
+	return safe, remarks, err
 }
 
 // explain gives an error that only says that time is up, words that say more.

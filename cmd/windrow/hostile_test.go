@@ -24,7 +24,7 @@ var hostiles = map[string]hostile{
 	"nul":               {script: `printf 'a\000b'`, state: "done", result: `"a` + "\ufffd" + `b"`, says: "1 NUL character replaced"},
 	"nul-escaped":       {script: `printf '{"a":"x\\u0000"}'`, state: "done", result: `{"a":"x` + "\ufffd" + `"}`, says: "NUL"},
 	"lone-surrogate":    {script: `printf '["\\ud800"]'`, state: "done", result: `["` + "\ufffd" + `"]`, says: "surrogate"},
-	"not-utf8":          {script: `printf '\377\376'`, state: "done", result: `"` + "\ufffd\ufffd" + `"`},
+	"not-utf8":          {script: `printf '\377\376'`, state: "done", result: `"` + "\ufffd\ufffd" + `"`, says: "UTF-8"},
 	"not-utf8-in-json":  {script: `printf '{"a":"\377"}'`, state: "done", result: `{"a":"` + "\ufffd" + `"}`, says: "UTF-8"},
 	"5-megabytes":       {script: `head -c 5000000 /dev/zero | tr '\000' x`, state: "done", size: 5_000_002},
 	"5-megabytes-json":  {script: `printf '["'; head -c 5000000 /dev/zero | tr '\000' x; printf '"]'`, state: "done", size: 5_000_004},
