@@ -42,7 +42,7 @@ func TestResultsAreStoredOrTheirRowFails(t *testing.T) {
 		{name: "a Go value", result: map[string]int{"n": 1}, want: `{"n":1}`},
 		{name: "NUL", result: json.RawMessage(`"a\u0000b"`), want: `"a\ufffdb"`, remark: "NUL"},
 		{name: "invalid UTF-8", result: json.RawMessage("\"a\xffb\""), want: "\"a\ufffdb\"", remark: "UTF-8"},
-		{name: "a text of invalid UTF-8", result: "a\xffb", want: "\"a\ufffdb\"", remark: "UTF-8"},
+		{name: "a text of invalid UTF-8", result: "a\xffb", want: `"a\ufffdb"`, remark: "UTF-8"},
 		{name: "5 MB", result: strings.Repeat("x", 5<<20), want: `"` + strings.Repeat("x", 5<<20) + `"`},
 		{name: "NaN", result: math.NaN(), failed: "NaN"},
 		{name: "a channel", result: make(chan int), failed: "can't be stored"},
