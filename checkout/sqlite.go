@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -24,7 +25,8 @@ type SQLite struct {
 }
 
 // OpenSQLite opens the job in the file at path. A missing file is made if create
-// is set, and an older one brought up to date.
+// is set, and an older one brought up to date. Some other program's database is
+// refused, and left as it was.
 func OpenSQLite(ctx context.Context, path string, create bool, opts Options) (*SQLite, error) {
 	db, err := database.OpenSQLite(path, create, opts.Logger)
 	if err != nil {
@@ -32,19 +34,22 @@ func OpenSQLite(ctx context.Context, path string, create bool, opts Options) (*S
 	}
 	s := &SQLite{db: db, path: path, opts: opts.withDefaults()}
 	s.walker = newWalker(s, s.opts.policy("check out"))
-	if err := s.open(ctx); err != nil {
+	if err := s.open(ctx, create); err != nil {
 		database.Close(db)
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *SQLite) open(ctx context.Context) error {
+func (s *SQLite) open(ctx context.Context, create bool) error {
 	migrator, err := migrations.SQLite(s.db, s.path)
 	if err != nil {
 		return err
 	}
 	version, err := migrator.Version(ctx)
+	if err == nil && version == 0 && !create {
+		return fmt.Errorf("%s holds no windrow tables: load some rows first, or name another database with --database", s.path)
+	}
 	if err == nil && version < migrations.Needed {
 		_, err = migrator.Up(ctx)
 	}

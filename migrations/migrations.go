@@ -119,11 +119,33 @@ func (m *Migrator) Check(ctx context.Context) error {
 	case err != nil:
 		return err
 	case version == 0:
-		return fmt.Errorf("%w: there are none in schema %q of this database; make them with: windrow migrate up", model.ErrSchema, m.schema)
+		return &schemaError{fmt.Sprintf("%s has no windrow tables; make them with: %s", m.place(), m.remedy())}
 	case version < Needed:
-		return fmt.Errorf("%w: those in schema %q are of version %d, this program needs %d; bring them up to date with: windrow migrate up", model.ErrSchema, m.schema, version, Needed)
+		return &schemaError{fmt.Sprintf("%s has windrow's tables of version %d, this program needs %d; bring them up to date with: %s",
+			m.place(), version, Needed, m.remedy())}
 	}
 	return nil
+}
+
+// schemaError says more than model.ErrSchema does, and so not its text too.
+type schemaError struct{ text string }
+
+func (e *schemaError) Error() string { return e.text }
+func (e *schemaError) Unwrap() error { return model.ErrSchema }
+
+func (m *Migrator) place() string {
+	if m.schema == "" {
+		return "the file"
+	}
+	return fmt.Sprintf("schema %q", m.schema)
+}
+
+// remedy is the command that mends it.
+func (m *Migrator) remedy() string {
+	if m.schema == "" || m.schema == DefaultSchema {
+		return "windrow migrate up"
+	}
+	return "windrow migrate up --schema " + m.schema
 }
 
 func stepsOf(results []*goose.MigrationResult, applied bool) []Step {

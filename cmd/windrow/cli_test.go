@@ -14,7 +14,7 @@ import (
 
 func TestUsageErrorsExitWithTwo(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	for words, says := range map[string]string{
 		"status --no-such-flag":                  "--no-such-flag",
 		"no-such-command":                        "no-such-command",
@@ -28,7 +28,7 @@ func TestUsageErrorsExitWithTwo(t *testing.T) {
 		"work --jq .[":                           "--jq",
 		"work -- no-such-program-anywhere":       "no-such-program-anywhere",
 		"work --jq . --max-failures 101%":        "--max-failures",
-		"load":                                   "arg",
+		"load":                                   "load which file? Name one",
 		"load x.csv --format yaml":               "--format",
 		"load x.csv --delimiter ab":              "--delimiter",
 		"export --state most":                    "--state",
@@ -52,7 +52,7 @@ func TestUsageErrorsExitWithTwo(t *testing.T) {
 
 func TestHelpVersionAndCompletionWork(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.ok("version").prints("windrow ")
 	p.ok("--help").prints("run", "load", "work", "status")
 	help := p.ok("work", "--help").prints("[$WINDROW_LEASE]", "[$WINDROW_CONCURRENCY]", "[$WINDROW_DATABASE_URL]", "--until-empty")
@@ -70,7 +70,7 @@ func TestHelpVersionAndCompletionWork(t *testing.T) {
 
 func TestFlagsComeFromTheEnvironmentUnlessTyped(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.load(2)
 	p.env = []string{"WINDROW_LEASE=1ms", "WINDROW_JQ=" + doubling}
 	p.run("work", "--until-empty").wants(2, "--lease 1ms")
@@ -87,7 +87,7 @@ func TestFlagsComeFromTheEnvironmentUnlessTyped(t *testing.T) {
 
 func TestTheDatabaseIsTypedOrFromTheEnvironmentOrTheDefault(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("one.jsonl", numbers(1))
 	p.write("two.jsonl", numbers(2))
 	p.write("three.jsonl", numbers(3))
@@ -105,7 +105,7 @@ func TestTheDatabaseIsTypedOrFromTheEnvironmentOrTheDefault(t *testing.T) {
 
 func TestReadingCommandsNeverMakeADatabase(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	for _, words := range []string{
 		"status", "status --json", "show A", "show --id 1", "export", "export -o out.jsonl", "reprocess --failed",
 		"reprocess --all --dry-run", "work --jq . --until-empty", "migrate status", "migrate down --yes",
@@ -125,12 +125,12 @@ func TestAReadOnlyFolderIsSaid(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
 		// Nothing is forbidden to root but what the system itself forbids.
-		p := newPlace(t)
+		p := newPlainPlace(t)
 		p.write("rows.jsonl", numbers(1))
 		p.run("load", "rows.jsonl", "--database", "/proc/windrow.db").wants(1, "--database")
 		return
 	}
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("rows.jsonl", numbers(1))
 	if err := os.Mkdir(p.path("closed"), 0o555); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestAReadOnlyFolderIsSaid(t *testing.T) {
 
 func TestMissingTablesNameTheCommandThatMakesThem(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.database = pgtest.Database(t)
 	p.write("rows.jsonl", numbers(1))
 	for _, words := range []string{"status", "load rows.jsonl", "work --jq . --until-empty", "export", "show A", "reprocess --failed", "run rows.jsonl --jq ."} {
@@ -161,7 +161,7 @@ func TestMissingTablesNameTheCommandThatMakesThem(t *testing.T) {
 func TestNoPasswordIsEverSaid(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-w0rd"
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("rows.jsonl", numbers(1))
 	good := pgtest.Database(t)
 	for name, address := range map[string]string{
@@ -215,7 +215,7 @@ func TestAHandlersEnvironmentHasTheRowAndNoDatabase(t *testing.T) {
 
 func TestAWordOfTheRowIsOneArgument(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("rows.jsonl", `{"name":"a b; touch broken","n":7}`+"\n")
 	p.ok("load", "rows.jsonl")
 	p.ok("work", "--until-empty", "--", "printf", "%s|", "{name}", "n={n}")
@@ -235,7 +235,7 @@ func TestAStopWhileTheServerIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.database = "postgres://me@" + silent.Addr().String() + "/db?sslmode=disable&connect_timeout=60"
 	for args, code := range map[string]int{"work --jq .": 0, "work --jq . --until-empty": 143, "status": 143} {
 		waiting := p.start(strings.Fields(args)...)

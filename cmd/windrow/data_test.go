@@ -23,7 +23,7 @@ func TestALoadIsNotRepeatedByAccident(t *testing.T) {
 func TestKeysAreLoadedOnce(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, p *place) {
 		p.write("one.csv", "code,name\nA,first\nB,second\nA,first\nA,changed\n")
-		p.ok("load", "one.csv", "--key", "code").wants(0, "loaded 2 rows", "had a key that is there already", "1 records had a key that is there already with other data")
+		p.ok("load", "one.csv", "--key", "code").wants(0, "loaded 2 rows", "had a key that is there already", "1 record had a key that is there already with other data")
 		p.write("two.csv", "code,name\nB,second\nC,third\nA,other\n")
 		p.ok("load", "two.csv", "--key", "code", "--json").prints(`"inserted":1`, `"records":3`)
 		p.table().wants(map[string]int{"true": 3, "key = 'A'": 1})
@@ -127,7 +127,7 @@ func TestExportsOfAllAndSome(t *testing.T) {
 		if got, want := p.read("out.csv"), "id,key,state,half\n2,b,done,1\n4,d,done,2\n"; got != want {
 			t.Errorf("out.csv: %s, want %s", got, want)
 		}
-		if got := p.ok("export", "--format", "csv", "--state", "failed").stdout; !strings.Contains(got, `"e, f"`) {
+		if got := p.ok("export", "--output-format", "csv", "--state", "failed").stdout; !strings.Contains(got, `"e, f"`) {
 			t.Errorf("CSV of the failed: %s", got)
 		}
 		if got := p.ok("export", "--data", "--state", "done").stdout; !strings.Contains(got, `"data":{`) {
@@ -150,7 +150,7 @@ func TestReprocessPutsTheChosenRowsBack(t *testing.T) {
 		b.wants(map[string]int{"NOT is_processed AND round = 1 AND attempts = 0": 3})
 		p.ok("work", "--until-empty", "--jq", `{again: .n}`)
 		p.run("reprocess", "--keys", "a,nobody", "--json").prints(`"put_back":1`, "nobody")
-		p.ok("reprocess", "--keys", "b").prints("1 rows put back")
+		p.ok("reprocess", "--keys", "b").prints("1 row put back")
 		b.wants(map[string]int{"NOT is_processed": 2, "result IS NOT NULL": 5})
 		p.ok("reprocess", "--all", "--yes")
 		p.ok("work", "--until-empty", "--jq", `{last: .n}`)
@@ -163,7 +163,7 @@ func TestARowBeingWorkedIsReprocessedAfterItsCheckIn(t *testing.T) {
 		p.load(1)
 		worker := p.start("work", "--until-empty", "--exec", untilGo+"echo $WINDROW_ROW_IDEMPOTENCY_KEY")
 		eventually(t, "the row is begun", func() bool { return len(p.lines("begun")) == 1 })
-		p.ok("reprocess", "--all", "--yes").prints("0 rows put back", "1 rows that are being worked are worked again")
+		p.ok("reprocess", "--all", "--yes").prints("0 rows put back", "1 row that is being worked is worked again")
 		p.write("go", "")
 		worker.end().wants(0)
 		r := p.table().rows("true")[0]

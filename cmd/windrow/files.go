@@ -68,7 +68,7 @@ func checkWritable(out namedFile) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return usagef("%s %s is a folder: name a file", out.flag, out.path)
+		return fmt.Errorf("%s %s is a folder: name a file", out.flag, out.path)
 	case err == nil && !info.Mode().IsRegular():
 		return nil // a pipe or a device: is written directly
 	case err == nil:
@@ -78,7 +78,7 @@ func checkWritable(out namedFile) error {
 	}
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return usagef("%s %s: there is no folder %s", out.flag, out.path, dir)
+		return fmt.Errorf("%s %s: there is no folder %s", out.flag, out.path, dir)
 	}
 	probe, err := os.CreateTemp(dir, ".windrow-probe-*")
 	if err != nil {

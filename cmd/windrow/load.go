@@ -63,7 +63,7 @@ func (a *app) loadInto(ctx context.Context, l *loadFlags, files []string, again,
 		return err
 	}
 	defer s.Close()
-	loader, bad, err := a.loader(l, s, files, "")
+	loader, bad, err := a.loader(ctx, l, s, files, "")
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (a *app) sayLoaded(loaded job.Loaded, took time.Duration, rejects string) {
 		more = append(more, humanize.Comma(loaded.Duplicates)+" had a key that is there already")
 	}
 	if loaded.Rejected > 0 {
-		more = append(more, fmt.Sprintf("%s in %s", plural(loaded.Rejected, "bad record"), rejects))
+		more = append(more, fmt.Sprintf("%s %s in %s", plural(loaded.Rejected, "bad record"), are(loaded.Rejected), rejects))
 	}
 	if len(more) > 0 {
 		text += "; " + strings.Join(more, "; ")

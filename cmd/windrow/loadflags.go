@@ -58,7 +58,7 @@ func (l *loadFlags) options() (intake.Options, error) {
 }
 
 // loader makes the loader of files, which are known by their paths from base; close the rejects it may have opened.
-func (a *app) loader(l *loadFlags, s job.Store, files []string, base string) (*job.Loader, *rejects, error) {
+func (a *app) loader(ctx context.Context, l *loadFlags, s job.Store, files []string, base string) (*job.Loader, *rejects, error) {
 	opts, err := l.options()
 	if err != nil {
 		return nil, nil, err

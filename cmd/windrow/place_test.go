@@ -16,6 +16,7 @@ import (
 // place is where a test runs the program: a folder, and a database.
 type place struct {
 	t        *testing.T
+	program  string
 	dir      string
 	database string // the address that the environment names; empty: none
 	env      []string
@@ -24,7 +25,16 @@ type place struct {
 // newPlace is an empty folder, and the default database in it.
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	return &place{t: t, dir: t.TempDir()}
+	return &place{t: t, program: watchedProgram, dir: t.TempDir()}
+}
+
+// newPlainPlace is one where the race detector does not watch the program: for
+// many short runs, of which the words and the files matter.
+func newPlainPlace(t *testing.T) *place {
+	t.Helper()
+	p := newPlace(t)
+	p.program = program
+	return p
 }
 
 // newFleet is an empty folder, and a PostgreSQL database with windrow's tables.

@@ -9,3 +9,19 @@ func plural(n int64, one string) string {
 	}
 	return humanize.Comma(n) + " " + one + "s"
 }
+
+// were is the verb that goes with so many things.
+func were(n int64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// are is were of the present.
+func are(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -48,7 +48,7 @@ func (p *place) start(args ...string) *process { return p.feed("", args...) }
 // feed starts the program with input on its stdin.
 func (p *place) feed(input string, args ...string) *process {
 	p.t.Helper()
-	run := &process{t: p.t, cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	run := &process{t: p.t, cmd: exec.Command(p.program, args...), ended: make(chan struct{})}
 	run.cmd.Dir = p.dir
 	run.cmd.Env = p.environment()
 	run.cmd.Stdin = strings.NewReader(input)

@@ -78,7 +78,7 @@ func (a *app) reprocess(ctx context.Context, s store, sel checkout.Selection, f 
 		if f.dryRun {
 			return a.printSelection(counts, f.asJSON)
 		}
-		question := fmt.Sprintf("%s rows are put back, to be worked again.", humanize.Comma(counts.Total()))
+		question := fmt.Sprintf("%s %s put back, to be worked again.", plural(counts.Total(), "row"), are(counts.Total()))
 		if err := a.confirm(question, f.yes); err != nil {
 			return err
 		}
@@ -90,9 +90,13 @@ func (a *app) reprocess(ctx context.Context, s store, sel checkout.Selection, f 
 	if f.asJSON {
 		return json.NewEncoder(a.stdout).Encode(out)
 	}
-	fmt.Fprintf(a.stdout, "run %d: %s rows put back\n", out.Run, humanize.Comma(out.PutBack))
+	fmt.Fprintf(a.stdout, "run %d: %s put back\n", out.Run, plural(out.PutBack, "row"))
 	if out.Deferred > 0 {
-		fmt.Fprintf(a.stdout, "%s rows that are being worked are worked again after their check-in\n", humanize.Comma(out.Deferred))
+		verb, their := are(out.Deferred), "their"
+		if out.Deferred == 1 {
+			their = "its"
+		}
+		fmt.Fprintf(a.stdout, "%s that %s being worked %s worked again after %s check-in\n", plural(out.Deferred, "row"), verb, verb, their)
 	}
 	if len(out.Missing) > 0 {
 		return fmt.Errorf("no row has the keys: %s", strings.Join(out.Missing, ", "))
@@ -104,7 +108,7 @@ func (a *app) printSelection(counts checkout.Counts, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(a.stdout).Encode(counts)
 	}
-	fmt.Fprintf(a.stdout, "%s rows would be put back:\n", humanize.Comma(counts.Total()))
+	fmt.Fprintf(a.stdout, "%s would be put back:\n", plural(counts.Total(), "row"))
 	for state, n := range counts {
 		if n > 0 {
 			fmt.Fprintf(a.stdout, "  %s %s\n", humanize.Comma(n), state)

@@ -212,7 +212,7 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 		return err
 	}
 	defer unlock()
-	loader, bad, err := a.loader(&f.load, s, inputs, baseOf(address))
+	loader, bad, err := a.loader(ctx, &f.load, s, inputs, baseOf(address))
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 			return err
 		}
 		if n > 0 {
-			a.say("going on; %s being worked when the last start ended, and taken up again", rowsWere(n))
+			a.say("going on; %s %s being worked when the last start ended: taken up again", plural(n, "row"), were(n))
 		}
 	}
 	if f.retryFailed {
@@ -268,7 +268,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 		if err != nil {
 			return err
 		}
-		a.say("taken up again: %s", plural(n, "failed row"))
+		a.say("%s %s taken up again", plural(n, "failed row"), are(n))
 	}
 	return nil
 }
@@ -312,7 +312,11 @@ func (a *app) workAndExport(ctx context.Context, f *runFlags, source string, s s
 	if exporter.Path == "-" {
 		where = "on standard output"
 	}
-	a.say("all finished: %s, %s done, %s failed; results %s", plural(counts.Total(), "row"),
+	what := "all " + plural(counts.Total(), "row")
+	if counts.Total() == 1 {
+		what = "the one row"
+	}
+	a.say("%s %s finished: %s done, %s failed; results %s", what, are(counts.Total()),
 		humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), where)
 	if counts[model.Failed] > 0 {
 		a.say("--retry-failed takes the failed ones up again")
@@ -389,7 +393,11 @@ func (a *app) beginAnew(address string, e exportFlags) error {
 	}
 	// A killed run has left rows in the write-ahead log. Whoever closes the
 	// database last folds the log into it; should it not open, it is moved as it is.
-	if db, err := database.OpenSQLite(file, false, a.log); err == nil {
+	db, err := database.OpenSQLite(file, false, a.log)
+	if errors.Is(err, database.ErrForeign) {
+		return err
+	}
+	if err == nil {
 		_ = database.Close(db)
 	}
 	return a.moveAside(file, e)

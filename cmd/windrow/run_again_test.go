@@ -14,7 +14,7 @@ const oddFails = `if .n % 2 == 1 then error("odd") else {half: (.n / 2)} end`
 func newJob(t *testing.T, n int) *place {
 	t.Helper()
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("rows.jsonl", numbers(n))
 	return p
 }

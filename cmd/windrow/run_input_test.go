@@ -61,7 +61,7 @@ func TestOutputs(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
+			p := newPlainPlace(t)
 			p.write("airports.csv", airports)
 			p.ok(append([]string{"run", "airports.csv", "--jq", jq}, tt.flags...)...)
 			if got := p.read(tt.file); got != tt.want {
@@ -81,7 +81,7 @@ func TestResultsToStdoutEachTime(t *testing.T) {
 
 func TestStdinIsAnInputLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	args := []string{"run", "-", "--jq", doubling}
 	p.feed(numbers(10), args...).end().wants(0, "loaded 10 rows", "10 done")
 	wantsEachIDOnce(t, p.read("stdin.results.jsonl"), 10)
@@ -93,7 +93,7 @@ func TestStdinIsAnInputLikeAnyOther(t *testing.T) {
 
 func TestARunOnStdinKilledGoesOn(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	args := []string{"run", "-", "-j", "2", "--exec", untilGo + `printf '{"double":%d}' $((2*WINDROW_ROW_ID))`}
 	run := p.feed(numbers(10), args...)
 	eventually(t, "rows are begun", func() bool { return len(p.lines("begun")) == 2 })
@@ -142,7 +142,7 @@ func TestAJQProgramsOutputs(t *testing.T) {
 
 func TestBadRecordsOfARun(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.write("rows.jsonl", "{\"n\":1}\nnot json\n{\"n\":2}\n")
 	p.run("run", "rows.jsonl", "--jq", doubling).wants(1, "rows.jsonl", "line 2")
 	args := []string{"run", "rows.jsonl", "--jq", doubling, "--rejects", "bad.jsonl"}
@@ -157,7 +157,7 @@ func TestBadRecordsOfARun(t *testing.T) {
 
 func TestARunWithoutAnInput(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlainPlace(t)
 	p.run("run", "--jq", ".").wants(2, "an input")
 	p.run("run", "missing.csv", "--jq", ".").wants(1, "missing.csv")
 	p.run("run", "missing.csv").wants(2, "exactly one of")

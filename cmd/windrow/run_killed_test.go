@@ -28,15 +28,15 @@ func wide(n int) string {
 
 func TestARunKilledInEveryStageEndsWithTheSameFile(t *testing.T) {
 	t.Parallel()
-	rows := fewer(20_000, 6_000)
+	const rows = 6_000
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	args := []string{"run", "rows.jsonl", "-j", "2", "--max-batch", "100", "--jq", doubling}
-	calm := newPlace(t)
+	calm := newPlainPlace(t)
 	calm.write("rows.jsonl", wide(rows))
 	undisturbed := calm.ok(args...)
 
-	k := &killedRun{place: newPlace(t), chance: rand.New(rand.NewPCG(seed, 0)), args: args, took: undisturbed.took}
+	k := &killedRun{place: newPlainPlace(t), chance: rand.New(rand.NewPCG(seed, 0)), args: args, took: undisturbed.took}
 	k.write("rows.jsonl", wide(rows))
 	k.killWhile("loading", k.loading)
 	k.killWhile("working", k.working)

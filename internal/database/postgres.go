@@ -90,6 +90,11 @@ func ServerName(address string) string {
 	if err != nil {
 		return "PostgreSQL"
 	}
+	return NameOf(&config.Config)
+}
+
+// NameOf is [ServerName] of an address that has been read.
+func NameOf(config *pgconn.Config) string {
 	host := config.Host
 	if !strings.HasPrefix(host, "/") {
 		host = net.JoinHostPort(host, fmt.Sprint(config.Port))

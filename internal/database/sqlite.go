@@ -17,7 +17,8 @@ const sqliteConnections = 4
 
 // OpenSQLite opens the SQLite database file at path, which is made if create is
 // set and must exist otherwise. The file is in WAL mode with synchronous=FULL: a
-// commit that was answered survives a power cut.
+// commit that was answered survives a power cut. A file with other tables than
+// windrow's is refused with [ErrForeign], and is left as it was.
 func OpenSQLite(path string, create bool, log *zap.Logger) (*gorm.DB, error) {
 	if err := checkFile(path, create); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func sqliteDSN(path string) string {
 	q.Set("_timezone", "UTC")
 	q.Add("_pragma", "cache_size(-32000)")
 	q.Add("_pragma", "journal_size_limit(67108864)")
-	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + q.Encode()
+	return sqliteURL(path, q)
 }
 
 func checkFile(path string, create bool) error {
@@ -57,12 +58,20 @@ func checkFile(path string, create bool) error {
 	switch {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("%s is a folder, not a database file; name a file with --database", path)
+	case err == nil && info.Mode().IsRegular():
+		if err := checkFileSystem(filepath.Dir(path)); err != nil {
+			return err
+		}
+		return checkOwner(path)
 	case err == nil:
 		return nil
 	case !errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("database file: %w; name another place with --database", err)
 	case !create:
 		return fmt.Errorf("there is no database at %s: load some rows first, or name another with --database", path)
+	}
+	if err := checkFileSystem(filepath.Dir(path)); err != nil {
+		return err
 	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".windrow-probe-*")
 	if err != nil {

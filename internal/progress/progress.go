@@ -121,7 +121,7 @@ func (b *Bar) left() string {
 
 func (b *Bar) draw(read func() (int64, int64)) {
 	defer b.stopped.Done()
-	container := mpb.New(mpb.WithOutput(b.display.out), mpb.WithWidth(40), mpb.WithRefreshRate(200*time.Millisecond))
+	container := mpb.New(toTerminal(b.display.out), mpb.WithWidth(40), mpb.WithRefreshRate(200*time.Millisecond))
 	bar := container.AddBar(b.total.Load(),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(b.what+" ")),
