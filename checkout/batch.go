@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -33,7 +32,7 @@ type checkInColumns struct {
 	ids      []int64
 	tokens   []int32
 	verdicts []int32
-	results  []json.RawMessage
+	results  []*string // JSON text; nil unless done
 	errors   []string
 	delays   []float64
 	versions []string
@@ -55,12 +54,10 @@ func columnsOf(batch []model.CheckIn) (*checkInColumns, error) {
 }
 
 func (c *checkInColumns) add(in model.CheckIn) {
-	result := in.Result
-	switch {
-	case in.Verdict != model.VerdictDone:
-		result = nil
-	case len(result) == 0:
-		result = json.RawMessage("null")
+	var result *string
+	if in.Verdict == model.VerdictDone {
+		json := cmp.Or(string(in.Result), "null")
+		result = &json
 	}
 	text := in.Error
 	if text == "" && in.Verdict == model.VerdictFailed {

@@ -3,7 +3,6 @@ package checkout
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 
 	"gorm.io/gorm"
 
@@ -42,7 +41,7 @@ func (s *Postgres) checkIn(tx *gorm.DB, cols *checkInColumns) (model.Receipt, er
 		sql.Named("ids", array[int64]{cols.ids}),
 		sql.Named("tokens", array[int32]{cols.tokens}),
 		sql.Named("verdicts", array[int32]{cols.verdicts}),
-		sql.Named("results", array[json.RawMessage]{cols.results}),
+		sql.Named("results", array[*string]{cols.results}),
 		sql.Named("errors", array[string]{cols.errors}),
 		sql.Named("delays", array[float64]{cols.delays}),
 		sql.Named("versions", array[string]{cols.versions}),
@@ -60,6 +59,8 @@ func (s *Postgres) checkIn(tx *gorm.DB, cols *checkInColumns) (model.Receipt, er
 // checkInSQL: verdicts are 1 done, 2 failed, 3 retry, 4 handler unavailable. A
 // round ends with 1 or 2. A row that a run wants again (redo_run) begins its next
 // round at once, whatever the verdict; its result stays readable.
+// Results come as text and are converted one by one: as an array of jsonb they
+// cost the server 9 of 24 microseconds a row (2026-11).
 // The optimistic predicate stands last: token, holder and state still as at
 // check-out, or the row belongs to a newer claim.
 const checkInSQL = `
@@ -67,7 +68,7 @@ UPDATE {schema}.datasets AS d
 SET
 	is_processed = u.verdict <= 2 AND d.redo_run IS NULL,
 	processed_at = CASE WHEN u.verdict <= 2 THEN clock_timestamp() ELSE d.processed_at END,
-	result = CASE WHEN u.verdict <= 2 THEN u.result ELSE d.result END,
+	result = CASE WHEN u.verdict <= 2 THEN CAST(u.result AS jsonb) ELSE d.result END,
 	error = CASE u.verdict WHEN 1 THEN NULL WHEN 2 THEN u.error ELSE d.error END,
 	last_error = CASE
 		WHEN d.redo_run IS NOT NULL THEN NULL
@@ -95,7 +96,7 @@ FROM unnest(
 	CAST(@ids AS bigint[]),
 	CAST(@tokens AS integer[]),
 	CAST(@verdicts AS integer[]),
-	CAST(@results AS jsonb[]),
+	CAST(@results AS text[]),
 	CAST(@errors AS text[]),
 	CAST(@delays AS double precision[]),
 	CAST(@versions AS text[])
