@@ -37,12 +37,17 @@ func TestAFleetChecksEachRowInOnce(t *testing.T) {
 			var conflicts tally
 			fl := &fleet{fixture: f(t, conflicts.options()), seed: seed(t), accepted: map[int64][]string{}}
 			ids := fl.add(2000)
+			slow := fl.member(8) // one at least comes too late
+			kept, err := slow.store.CheckOut(t.Context(), slow.holder(), time.Hour, 10)
+			check(t, err)
+			fl.expire()
 			var members errgroup.Group
 			for n := range 8 {
 				m := fl.member(n)
 				members.Go(func() error { return m.run(t.Context()) })
 			}
 			check(t, members.Wait())
+			check(t, slow.finish(t.Context(), kept))
 			fl.wantOneResultEach(ids)
 			t.Logf("%d check-ins were lost; conflicts: %v", fl.lost, conflicts.n)
 			if fl.lost == 0 {

@@ -118,7 +118,7 @@ func TestAStoreOutlivesARestartOfItsServer(t *testing.T) {
 			"export": func() error {
 				return f.Export(t.Context(), checkout.ExportOptions{}, func(checkout.Finished) error { return nil })
 			},
-			"load": func() error { _, err := f.BeginLoad(t.Context(), "x", 0); return err },
+			"load": func() error { _, err := f.BeginLoad(t.Context(), time.Now().String(), 0); return err },
 			"open": func() error { _, err := checkout.OpenPostgres(t.Context(), f.url, f.opts); return err },
 		} {
 			if err := call(); !errors.Is(err, model.ErrUnavailable) {

@@ -74,7 +74,7 @@ func (g *game) begin(t *rapid.T, n int) {
 		rows[i] = checkout.NewRow{Key: &key, Data: json.RawMessage(`{}`)}
 	}
 	ctx := t.Context()
-	load, err := g.f.BeginLoad(ctx, "x", 0)
+	load, err := g.f.BeginLoad(ctx, *rows[0].Key, 0)
 	must(t, err)
 	must(t, g.f.Append(ctx, &load, checkout.Chunk{Rows: rows, Records: int64(len(rows)), Last: true}))
 	must(t, g.f.raw.Raw(`SELECT id FROM `+g.f.datasets()+` ORDER BY id`).Scan(&g.ids).Error)

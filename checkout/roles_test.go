@@ -106,10 +106,11 @@ var jobs = map[string]func(f *fixture) error{
 		return f.Wait(ctx, 0)
 	},
 	"load": func(f *fixture) error {
-		if _, err := f.LatestLoad(f.t.Context(), "in"); err != nil && !errors.Is(err, checkout.ErrNotFound) {
+		latest, err := f.LatestLoad(f.t.Context(), "in")
+		if err != nil && !errors.Is(err, checkout.ErrNotFound) {
 			return err
 		}
-		load, err := f.BeginLoad(f.t.Context(), "in", 0)
+		load, err := f.BeginLoad(f.t.Context(), "in", latest.ID)
 		if err != nil {
 			return err
 		}

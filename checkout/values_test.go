@@ -191,7 +191,7 @@ func TestRefusedDataLeavesItsWholeChunkUnloaded(t *testing.T) {
 			"without keys": {{Data: []byte(`1`)}, {Data: []byte(bad)}},
 			"with keys":    {{Key: key("a"), Data: []byte(`1`)}, {Key: key("b"), Data: []byte(bad)}},
 		} {
-			load, err := f.BeginLoad(t.Context(), "x", 0)
+			load, err := f.BeginLoad(t.Context(), name+" "+way, 0)
 			check(t, err)
 			before := load
 			err = f.Append(t.Context(), &load, checkout.Chunk{Rows: rows, Records: 2, Last: true})

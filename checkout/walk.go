@@ -24,6 +24,10 @@ const (
 	minPeek     = 256
 	maxPeek     = 4096
 
+	// The pauses after a claim that brought nothing, random below these.
+	firstPause   = 10 * time.Millisecond
+	longestPause = 160 * time.Millisecond
+
 	dueEvery      = 250 * time.Millisecond // between two looks for rows come due
 	fullLookEvery = time.Minute            // between two looks from the very beginning
 )
@@ -83,13 +87,28 @@ func newWalker(t table, policy txn.Policy) *walker {
 }
 
 // checkOut claims up to n rows. A conflict is tried again at once, elsewhere and
-// with half the rows, then with growing delays.
+// with half the rows, then with growing delays. A claim that brings nothing, since
+// others were quicker, is made again elsewhere a few times, after a growing,
+// jittered pause: towards the end most of a fleet should be waiting.
 func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var claims []model.Claim
-	asked := 0
-	err := txn.Retry(ctx, w.policy, func() error {
+	for pause := firstPause; ; pause *= 2 {
+		claims, asked, err := w.tryOnce(ctx, holder, lease, n)
+		if err != nil || len(claims) > 0 || asked == 0 || pause > longestPause {
+			return claims, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(rand.N(pause)):
+		}
+	}
+}
+
+// tryOnce makes one claim and tells for how many rows it asked: 0 if it saw none.
+func (w *walker) tryOnce(ctx context.Context, holder string, lease time.Duration, n int) (claims []model.Claim, asked int, err error) {
+	err = txn.Retry(ctx, w.policy, func() error {
 		keys, err := w.next(ctx, lease, n)
 		if err != nil || len(keys) == 0 {
 			return err
@@ -109,7 +128,7 @@ func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duratio
 	case len(claims) < (asked+1)/2:
 		w.jump() // somebody else walks here
 	}
-	return claims, err
+	return claims, asked, err
 }
 
 // forget what was learnt about empty stretches: the next look begins at the very
@@ -168,8 +187,14 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 		}
 	}
 	window := windowFor(peekBatches * n)
+	keys, err := w.table.peekFresh(ctx, w.cursor, window)
+	if err == nil && w.jumped && len(keys) > 0 && keys[0]-w.cursor > maxSpan && keys[0] < w.high {
+		// The jump went into a stretch that is finished, and slid to its end, where
+		// somebody is at work. Land beyond.
+		w.cursor = keys[0] + rand.Int64N(w.high-keys[0])
+		keys, err = w.table.peekFresh(ctx, w.cursor, window)
+	}
 	start := w.cursor
-	keys, err := w.table.peekFresh(ctx, start, window)
 	if err == nil && len(keys) < window { // the end: go on from the beginning
 		var more []int64
 		more, err = w.table.peekFresh(ctx, w.low, window)

@@ -212,7 +212,7 @@ func TestARunSpeaksInSentences(t *testing.T) {
 	p := newPlace(t)
 	p.write("rows.jsonl", numbers(1))
 	for range 2 {
-		o := p.ok("run", "rows.jsonl", "--jq", ".", "-o", "-").lacks(`"working"`, `"stopped"`, "1 rows")
+		o := p.ok("run", "rows.jsonl", "--jq", ".", "-o", "-").lacks(`"working"`, `"stopped"`, " 1 rows")
 		o.wants(0, "the one row is finished", "results on standard output").prints(`"id":1`)
 	}
 	p.ok("run", "rows.jsonl", "--jq", ".", "--fresh", "--log-level", "debug").wants(0, `"working"`)
