@@ -21,9 +21,10 @@ func impatient(t *testing.T, db *gorm.DB) {
 
 func TestABusyFileIsRetried(t *testing.T) {
 	path := sqlitePath(t)
+	theirs := openSQLite(t, path) // before there is a table that isn't windrow's
 	mine := openSQLite(t, path, `CREATE TABLE effects (n integer)`)
 	impatient(t, mine)
-	other := openSQLite(t, path).Begin()
+	other := theirs.Begin()
 	check(t, other.Error)
 	check(t, addEffect(other))
 	seen := conflicts{}
@@ -41,9 +42,10 @@ func TestABusyFileIsRetried(t *testing.T) {
 
 func TestAReaderIsNotKeptOutByAWriter(t *testing.T) {
 	path := sqlitePath(t)
+	theirs := openSQLite(t, path) // before there is a table that isn't windrow's
 	reader := openSQLite(t, path, `CREATE TABLE effects (n integer)`)
 	impatient(t, reader)
-	other := openSQLite(t, path).Begin()
+	other := theirs.Begin()
 	check(t, other.Error)
 	check(t, addEffect(other))
 	var before int
@@ -59,9 +61,10 @@ func TestAReaderIsNotKeptOutByAWriter(t *testing.T) {
 
 func TestABusyFileIsGivenUpInTheEnd(t *testing.T) {
 	path := sqlitePath(t)
+	theirs := openSQLite(t, path) // before there is a table that isn't windrow's
 	mine := openSQLite(t, path, `CREATE TABLE effects (n integer)`)
 	impatient(t, mine)
-	other := openSQLite(t, path).Begin()
+	other := theirs.Begin()
 	check(t, other.Error)
 	defer other.Rollback()
 	err := txn.Retry(t.Context(), txn.Policy{Tries: 3}, func() error {
