@@ -21,7 +21,6 @@ import (
 	"github.com/windrow-go/windrow/intake"
 	"github.com/windrow-go/windrow/internal/database"
 	"github.com/windrow-go/windrow/internal/job"
-	"github.com/windrow-go/windrow/migrations"
 	"github.com/windrow-go/windrow/model"
 	"github.com/windrow-go/windrow/processor"
 )
@@ -207,7 +206,7 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 		return err
 	}
 	defer s.Close()
-	unlock, err := a.keepFile(address)
+	unlock, err := lockFile(address, (*flock.Flock).TryLock)
 	if err != nil {
 		return err
 	}
@@ -382,7 +381,7 @@ func (a *app) beginAnew(address string, e exportFlags) error {
 	if isPostgres(address) {
 		return usagef("--fresh moves a database file aside; on PostgreSQL take another --schema")
 	}
-	unlock, err := a.keepFile(address)
+	unlock, err := lockFile(address, (*flock.Flock).TryLock)
 	if err != nil {
 		return err
 	}
@@ -401,27 +400,6 @@ func (a *app) beginAnew(address string, e exportFlags) error {
 		_ = database.Close(db)
 	}
 	return a.moveAside(file, e)
-}
-
-// keepFile keeps an SQLite file to this process. It comes after the file has been
-// opened, since a migration needs the same lock.
-func (a *app) keepFile(address string) (unlock func(), err error) {
-	if isPostgres(address) {
-		return func() {}, nil
-	}
-	file, err := fileOf(address)
-	if err != nil {
-		return nil, err
-	}
-	lock := flock.New(file + migrations.LockSuffix)
-	ok, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("the folder of the database can't be written to: %w; name another place with --database", err)
-	}
-	if !ok {
-		return nil, locked(file)
-	}
-	return func() { _ = lock.Unlock() }, nil
 }
 
 // moveAside renames the database and the results that are there, all with the

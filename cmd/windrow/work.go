@@ -11,7 +11,6 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
-	"github.com/windrow-go/windrow/migrations"
 	"github.com/windrow-go/windrow/processor"
 )
 
@@ -76,7 +75,7 @@ func (a *app) work(ctx context.Context, handler processor.Handler, opts processo
 		return err
 	}
 	defer s.Close()
-	unlock, err := a.shareFile(a.address())
+	unlock, err := lockFile(a.address(), (*flock.Flock).TryRLock)
 	if err != nil {
 		return err
 	}
@@ -124,31 +123,6 @@ func (a *app) process(ctx context.Context, s processor.Store, handler processor.
 	err := p.Run(ctx)
 	bar.End()
 	return p.Stats(), time.Since(began), err
-}
-
-// shareFile notes, for as long as a worker runs, that it works on an SQLite
-// file: a lone `windrow run` keeps such workers away, and the other way round.
-func (a *app) shareFile(address string) (unlock func(), err error) {
-	if isPostgres(address) {
-		return func() {}, nil
-	}
-	file, err := fileOf(address)
-	if err != nil {
-		return nil, err
-	}
-	lock := flock.New(file + migrations.LockSuffix)
-	ok, err := lock.TryRLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", lock.Path(), err)
-	}
-	if !ok {
-		return nil, locked(file)
-	}
-	return func() { _ = lock.Unlock() }, nil
-}
-
-func locked(file string) error {
-	return &exitError{code: exitLocked, err: fmt.Errorf("%s is being worked on by another windrow; wait for it, or stop it first", file)}
 }
 
 // summary is what a worker says in the end.
