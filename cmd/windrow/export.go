@@ -19,8 +19,8 @@ type exportFlags struct {
 	merge  bool
 }
 
-func (e *exportFlags) add(flags *pflag.FlagSet, output string) {
-	flags.StringVarP(&e.output, "output", "o", "", output)
+func (e *exportFlags) add(flags *pflag.FlagSet, output, usage string) {
+	flags.StringVarP(&e.output, "output", "o", output, usage)
 	flags.StringVar(&e.errors, "errors", "", "put the failed rows into this `file` instead")
 	flags.BoolVar(&e.merge, "merge", false, "put the result's fields beside those of the input")
 	withoutEnvironment(flags, "output", "errors")
@@ -92,9 +92,7 @@ func (a *app) exportCommand() *cobra.Command {
 			return err
 		},
 	}
-	e.add(cmd.Flags(), "the `file` to write; - is standard output")
-	cmd.Flags().Lookup("output").DefValue = "-"
-	e.output = "-"
+	e.add(cmd.Flags(), "-", "the `file` to write; - is standard output")
 	cmd.Flags().StringVar(&state, "state", "all", "done, failed, or all of these two")
 	cmd.Flags().StringVar(&format, "output-format", "", "jsonl or csv (default: by the file's name)")
 	cmd.Flags().BoolVar(&data, "data", false, "write every row's data, not only of rows without a key")

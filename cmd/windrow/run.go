@@ -61,7 +61,7 @@ goes on where it was, and ends with the same file.
 	flags := cmd.Flags()
 	f.handler.add(flags)
 	f.load.add(flags)
-	f.export.add(flags, "the `file` to write (default: INPUT.results.jsonl, beside it)")
+	f.export.add(flags, "", "the `file` to write (default: INPUT.results.jsonl, beside it)")
 	f.worker.add(flags, "50%")
 	flags.IntVar(&f.try, "try", 0, "work the first `N` rows, print data and result, store nothing")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin anew; the old database and results are moved aside")
