@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,12 @@ import (
 	"github.com/windrow-go/windrow/processor"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain leaves the tests one processor: with more, timers of a synctest bubble
+// run at once on several threads and crash the race detector (golang/go#78156).
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	goleak.VerifyTestMain(m)
+}
 
 type handle = processor.HandlerFunc
 
