@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -42,6 +43,7 @@ type report struct {
 
 // work drains the table with a handler that does nothing.
 func work(url string) int {
+	debug.SetGCPercent(400) // as cmd/windrow does
 	r := report{Conflicts: map[string]int64{}}
 	var mu sync.Mutex
 	opts := checkout.Options{OnConflict: func(op, reason string) {

@@ -30,6 +30,14 @@
 // (draining 300,000 rows by 40 claimers: 5.4 s with it, 7.9 s without, 47 s when
 // claiming where one looks, with random starts).
 //
+// Each of these transactions is one message to the server: BEGIN, the settings, the
+// statement and COMMIT leave together. It is over as fast as the server can carry
+// it out, whatever else keeps the worker busy, and a worker that is suspended or
+// cut off leaves nothing open. A process's peeks, claims and check-ins follow one
+// another on one connection, since every further server process has to map and
+// cache the same pages again (draining 400,000 rows by 8 processes: 45
+// microseconds of the server's time a row; on up to three connections each, 58).
+//
 // What lost against this, on 2 cores with PostgreSQL 15, fsync on, rows of about
 // 200 bytes, 40 claimers of 100 rows:
 //

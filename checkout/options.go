@@ -44,11 +44,5 @@ func (o Options) policy(op string) txn.Policy {
 	return txn.Policy{OnConflict: func(r txn.Reason) { o.OnConflict(op, string(r)) }}
 }
 
-// The times that bound a transaction of ours on the server.
-const (
-	// lockTimeout bounds the wait for a row that a stalled transaction holds.
-	lockTimeout = time.Second
-	// idleTimeout ends our own transaction when this process is stopped or cut
-	// off inside it; half a lease at most.
-	idleTimeout = 5 * time.Second
-)
+// lockTimeout bounds the wait for a row that another transaction holds.
+const lockTimeout = time.Second

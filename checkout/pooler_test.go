@@ -26,7 +26,7 @@ func TestAllWorksThroughATransactionModePooler(t *testing.T) {
 	// No setting of a transaction's has stayed behind in the server's sessions.
 	s := pooled.open().(*checkout.Postgres)
 	for range 4 {
-		for _, setting := range []string{"lock_timeout", "idle_in_transaction_session_timeout", "enable_seqscan"} {
+		for _, setting := range []string{"lock_timeout", "enable_seqscan"} {
 			value, err := s.Setting(t.Context(), setting)
 			check(t, err)
 			equal(t, setting, value, map[bool]string{true: "on", false: "0"}[setting == "enable_seqscan"])

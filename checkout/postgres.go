@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"github.com/windrow-go/windrow/internal/database"
@@ -27,6 +28,7 @@ type Postgres struct {
 	light   int32  // the traffic light's space of advisory locks
 	job     string // the job's uuid
 	walker  *walker
+	turn    chan struct{} // held by the pipeline that is under way
 }
 
 // OpenPostgres opens the job at url, which libpq's PG* variables, service and
@@ -61,6 +63,7 @@ func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, err
 		sql:     renderPostgres(opts.Schema, !opts.NoTrafficLight),
 		channel: "windrow_" + opts.Schema,
 		light:   lightSpace(opts.Schema),
+		turn:    make(chan struct{}, 1),
 	}
 	s.walker = newWalker(s, opts.policy("check out"))
 	if s.job, err = s.Note(ctx, "uuid"); err != nil {
@@ -126,21 +129,54 @@ func lightSpace(schema string) int32 {
 // Without it a batch of neighbours may be planned as a bitmap scan, which in a
 // SERIALIZABLE transaction locks the whole relation, and a join with a batch as
 // a hash join over a sequential scan.
-func settle(tx *gorm.DB, lease time.Duration) error {
-	idle := idleTimeout
-	if lease > 0 {
-		idle = min(idle, lease/2)
-	}
-	return tx.Exec(fmt.Sprintf(settleSQL, lockTimeout.Milliseconds(), idle.Milliseconds())).Error
-}
+var settle = txn.Statement{SQL: fmt.Sprintf(settleSQL, lockTimeout.Milliseconds())}
 
 const settleSQL = `
-SET LOCAL lock_timeout = %d;
-SET LOCAL idle_in_transaction_session_timeout = %d;
-SET LOCAL enable_seqscan = off;
-SET LOCAL enable_bitmapscan = off;
-SET LOCAL enable_hashjoin = off;
-SET LOCAL enable_mergejoin = off`
+SELECT
+	set_config('lock_timeout', '%dms', true),
+	set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true)`
+
+// pipeline runs statements as one transaction in one round trip.
+//
+// Those of a process follow one another, on one connection, as long as none of
+// them takes longer than its turn: each further connection is another server
+// process that has to map, and cache, all pages that the fleet works on. Check-outs
+// on one connection and check-ins on another cost the server 44 microseconds a row
+// instead of 24 (2026-11).
+func (s *Postgres) pipeline(ctx context.Context, level pgx.TxIsoLevel, statements ...txn.Statement) error {
+	timer := time.NewTimer(turn)
+	defer timer.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return txn.Pipeline(ctx, s.db, level, statements...)
+}
+
+// inOneTrip is pipeline at READ COMMITTED, done again when it loses a race.
+func (s *Postgres) inOneTrip(ctx context.Context, op string, statements ...txn.Statement) error {
+	err := txn.Retry(ctx, s.opts.policy(op), func() error {
+		return s.pipeline(ctx, pgx.ReadCommitted, statements...)
+	})
+	return explain(op, err)
+}
+
+// into reads an answer of one column. Whatever an earlier try has left is dropped.
+func into[T any](values *[]T) func(rows pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*values, err = pgx.AppendRows((*values)[:0], rows, pgx.RowTo[T])
+		return err
+	}
+}
+
+// turn is as long as a statement may wait for a lock.
+const turn = lockTimeout
 
 // readCommitted runs a transaction that is done again when it loses a race.
 func (s *Postgres) readCommitted(ctx context.Context, op string, fn func(tx *gorm.DB) error) error {

@@ -2,10 +2,10 @@ package checkout
 
 import (
 	"context"
-	"database/sql"
 
-	"gorm.io/gorm"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/windrow-go/windrow/internal/txn"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -24,36 +24,25 @@ func (s *Postgres) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Re
 	if err != nil {
 		return receipt, err
 	}
-	err = s.readCommitted(ctx, "check in", func(tx *gorm.DB) error {
-		got, err := s.checkIn(tx, cols)
-		receipt = got
-		return err
-	})
-	return receipt, err
-}
-
-func (s *Postgres) checkIn(tx *gorm.DB, cols *checkInColumns) (model.Receipt, error) {
-	if err := settle(tx, 0); err != nil {
-		return model.Receipt{}, err
-	}
 	var accepted []int64
-	err := tx.Raw(s.sql.checkIn,
-		sql.Named("ids", array[int64]{cols.ids}),
-		sql.Named("tokens", array[int32]{cols.tokens}),
-		sql.Named("verdicts", array[int32]{cols.verdicts}),
-		sql.Named("results", array[*string]{cols.results}),
-		sql.Named("errors", array[string]{cols.errors}),
-		sql.Named("delays", array[float64]{cols.delays}),
-		sql.Named("versions", array[string]{cols.versions}),
-		sql.Named("holder", cols.holder),
-	).Scan(&accepted).Error
-	if err != nil {
-		return model.Receipt{}, err
+	err = s.inOneTrip(ctx, "check in", settle, txn.Statement{
+		SQL: s.sql.checkIn,
+		Args: []any{pgx.NamedArgs{
+			"ids":      cols.ids,
+			"tokens":   cols.tokens,
+			"verdicts": cols.verdicts,
+			"results":  cols.results,
+			"errors":   cols.errors,
+			"delays":   cols.delays,
+			"versions": cols.versions,
+			"holder":   cols.holder,
+		}},
+		Rows: into(&accepted),
+	})
+	if err != nil || len(accepted) == len(cols.ids) {
+		return receipt, err
 	}
-	if len(accepted) == len(cols.ids) {
-		return model.Receipt{}, nil
-	}
-	return s.verdictsOn(tx, cols, accepted)
+	return s.verdictsOn(ctx, cols, accepted)
 }
 
 // checkInSQL: verdicts are 1 done, 2 failed, 3 retry, 4 handler unavailable. A
@@ -109,10 +98,17 @@ RETURNING d.id`
 
 // verdictsOn tells the tickets that did not come back apart: those stored by an
 // earlier, unanswered try of the same check-in, and those lost.
-func (s *Postgres) verdictsOn(tx *gorm.DB, cols *checkInColumns, accepted []int64) (model.Receipt, error) {
+func (s *Postgres) verdictsOn(ctx context.Context, cols *checkInColumns, accepted []int64) (model.Receipt, error) {
 	missing := cols.without(accepted)
 	var rows []rowStanding
-	err := tx.Raw(s.sql.checkInVerdicts, sql.Named("ids", array[int64]{missing})).Scan(&rows).Error
+	err := s.inOneTrip(ctx, "check in", settle, txn.Statement{
+		SQL:  s.sql.checkInVerdicts,
+		Args: []any{pgx.NamedArgs{"ids": missing}},
+		Rows: func(answer pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(answer, pgx.RowToStructByPos[rowStanding])
+			return err
+		},
+	})
 	if err != nil {
 		return model.Receipt{}, err
 	}

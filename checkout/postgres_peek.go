@@ -2,41 +2,41 @@ package checkout
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
-	"gorm.io/gorm"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/windrow-go/windrow/internal/txn"
 )
 
-// peek runs a look, apart from the claim, at READ COMMITTED, where reading leaves
-// no predicate locks behind. With statistics gone stale the planner would rather
-// read and sort all that is due than walk the index for as long as it takes.
-func (s *Postgres) peek(ctx context.Context, look func(tx *gorm.DB) error) error {
-	err := txn.ReadCommitted(ctx, s.db, func(tx *gorm.DB) error {
-		if err := tx.Exec(byIndexSQL).Error; err != nil {
-			return err
-		}
-		return look(tx)
-	})
-	return explain("peek", err)
+// peek makes a look, apart from the claim, at READ COMMITTED, where reading
+// leaves no predicate locks behind. It returns the database's time just before.
+func (s *Postgres) peek(ctx context.Context, look txn.Statement) (now time.Time, err error) {
+	before := txn.Statement{SQL: byIndexSQL, Rows: func(rows pgx.Rows) error {
+		rows.Next()
+		return rows.Scan(&now, nil, nil, nil)
+	}}
+	err = s.pipeline(ctx, pgx.ReadCommitted, before, look)
+	return now, explain("peek", err)
 }
 
+// With statistics gone stale the planner would rather read and sort all that is
+// due than walk the index for as long as it takes.
 const byIndexSQL = `
-SET LOCAL enable_seqscan = off;
-SET LOCAL enable_bitmapscan = off;
-SET LOCAL enable_sort = off`
+SELECT
+	statement_timestamp(),
+	set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true),
+	set_config('enable_sort', 'off', true)`
 
 // peekFresh looks for fresh keys by the partial index.
 func (s *Postgres) peekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
 	var ids []int64
-	err := s.peek(ctx, func(tx *gorm.DB) error {
-		var found []int64
-		err := tx.Raw(fmt.Sprintf(s.sql.peekFresh, n), sql.Named("after", after)).Scan(&found).Error
-		ids = found
-		return err
+	_, err := s.peek(ctx, txn.Statement{
+		SQL:  fmt.Sprintf(s.sql.peekFresh, n),
+		Args: []any{pgx.NamedArgs{"after": after}},
+		Rows: into(&ids),
 	})
 	return ids, err
 }
@@ -54,14 +54,18 @@ ORDER BY available_at, id
 LIMIT %d`
 
 func (s *Postgres) freshBounds(ctx context.Context) (low, high int64, ok bool, err error) {
-	var bounds struct{ Low, High *int64 }
-	err = s.peek(ctx, func(tx *gorm.DB) error {
-		return tx.Raw(s.sql.freshBounds).Scan(&bounds).Error
+	var lowest, highest *int64
+	_, err = s.peek(ctx, txn.Statement{
+		SQL: s.sql.freshBounds,
+		Rows: func(rows pgx.Rows) error {
+			rows.Next()
+			return rows.Scan(&lowest, &highest)
+		},
 	})
-	if err != nil || bounds.Low == nil || bounds.High == nil {
+	if err != nil || lowest == nil || highest == nil {
 		return 0, 0, false, err
 	}
-	return *bounds.Low, *bounds.High, true, nil
+	return *lowest, *highest, true, nil
 }
 
 const freshBoundsSQL = `
@@ -84,34 +88,34 @@ SELECT
 // peekDue is a statement of its own: joined to the other by OR, neither could
 // use the index in order.
 func (s *Postgres) peekDue(ctx context.Context, from time.Time, n int) (dueRows, error) {
-	var rows dueRows
-	err := s.peek(ctx, func(tx *gorm.DB) error {
-		var found []struct {
-			ID          int64
-			AvailableAt time.Time
-			Now         time.Time
-		}
-		if err := tx.Raw(fmt.Sprintf(s.sql.peekDue, n), sql.Named("from", from)).Scan(&found).Error; err != nil {
+	var found []dueRow
+	now, err := s.peek(ctx, txn.Statement{
+		SQL:  fmt.Sprintf(s.sql.peekDue, n),
+		Args: []any{pgx.NamedArgs{"from": from}},
+		Rows: func(rows pgx.Rows) (err error) {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[dueRow])
 			return err
-		}
-		rows = dueRows{}
-		if len(found) == 0 {
-			return tx.Raw(`SELECT statement_timestamp()`).Scan(&rows.now).Error
-		}
-		rows.oldest, rows.now = found[0].AvailableAt, found[0].Now
-		for _, row := range found {
-			rows.keys = append(rows.keys, row.ID)
-		}
-		return nil
+		},
 	})
-	return rows, err
+	due := dueRows{now: now}
+	for _, row := range found {
+		due.keys = append(due.keys, row.ID)
+	}
+	if len(found) > 0 {
+		due.oldest = found[0].AvailableAt
+	}
+	return due, err
+}
+
+type dueRow struct {
+	ID          int64
+	AvailableAt time.Time
 }
 
 // statement_timestamp() rather than clock_timestamp(), which being volatile
-// could not bound an index scan; the statement is the first of its transaction,
-// so it is no older.
+// could not bound an index scan.
 const peekDueSQL = `
-SELECT id, available_at, statement_timestamp() AS now
+SELECT id, available_at
 FROM {schema}.datasets
 WHERE NOT is_processed
 	AND available_at > TIMESTAMPTZ 'epoch'

@@ -2,11 +2,11 @@ package checkout
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
-	"gorm.io/gorm"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/windrow-go/windrow/internal/txn"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -21,19 +21,15 @@ func (s *Postgres) Renew(ctx context.Context, lease time.Duration, tickets []mod
 		return nil, err
 	}
 	var renewed []int64
-	err = s.readCommitted(ctx, "renew", func(tx *gorm.DB) error {
-		if err := settle(tx, lease); err != nil {
-			return err
-		}
-		var got []int64
-		err := tx.Raw(s.sql.renew,
-			sql.Named("lease", lease.Seconds()),
-			sql.Named("ids", array[int64]{ids}),
-			sql.Named("tokens", array[int32]{tokens}),
-			sql.Named("holder", tickets[0].Holder),
-		).Scan(&got).Error
-		renewed = got
-		return err
+	err = s.inOneTrip(ctx, "renew", settle, txn.Statement{
+		SQL: s.sql.renew,
+		Args: []any{pgx.NamedArgs{
+			"lease":  lease.Seconds(),
+			"ids":    ids,
+			"tokens": tokens,
+			"holder": tickets[0].Holder,
+		}},
+		Rows: into(&renewed),
 	})
 	if err != nil {
 		return nil, err

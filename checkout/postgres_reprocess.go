@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"github.com/windrow-go/windrow/internal/txn"
@@ -62,26 +63,17 @@ func (s *Postgres) reprocessScan(ctx context.Context, sel Selection, began time.
 	after := int64(-1 << 62)
 	for {
 		var ids []int64
-		var done []bool
-		err := s.readCommitted(ctx, "reprocess", func(tx *gorm.DB) error {
-			if err := settle(tx, 0); err != nil {
-				return err
-			}
-			var found []int64
-			scan := fmt.Sprintf(s.sql.putBackScan, sel.condition(), chunk)
-			err := tx.Raw(scan, sql.Named("after", after), sql.Named("began", began)).Scan(&found).Error
-			if err != nil || len(found) == 0 {
-				ids = found
-				return err
-			}
-			deferred, err := s.putBack(tx, sel, began, out.Run, found)
-			ids, done = found, deferred
-			return err
+		err := s.inOneTrip(ctx, "reprocess", settle, txn.Statement{
+			SQL:  fmt.Sprintf(s.sql.putBackScan, sel.condition(), chunk),
+			Args: []any{pgx.NamedArgs{"after": after, "began": began}},
+			Rows: into(&ids),
 		})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		out.count(done)
+		if err := s.putBack(ctx, sel, began, ids, out); err != nil {
+			return err
+		}
 		after = ids[len(ids)-1]
 	}
 }
@@ -111,19 +103,9 @@ func (s *Postgres) reprocessKeys(ctx context.Context, sel Selection, began time.
 			}
 			out.Missing = append(out.Missing, key)
 		}
-		var done []bool
-		err = s.readCommitted(ctx, "reprocess", func(tx *gorm.DB) error {
-			if err := settle(tx, 0); err != nil {
-				return err
-			}
-			deferred, err := s.putBack(tx, sel, began, out.Run, ids)
-			done = deferred
-			return err
-		})
-		if err != nil {
+		if err := s.putBack(ctx, sel, began, ids, out); err != nil {
 			return err
 		}
-		out.count(done)
 	}
 	return nil
 }
@@ -154,16 +136,19 @@ func (s *Postgres) idsOf(ctx context.Context, keys []string) (map[string]int64, 
 	return found, err
 }
 
-// putBack answers, for every row that it changed, whether that row is held and
-// so only marked.
-func (s *Postgres) putBack(tx *gorm.DB, sel Selection, began time.Time, run int64, ids []int64) ([]bool, error) {
+// putBack puts those of the rows ids back, or marks them if they are held, that
+// still meet the condition.
+func (s *Postgres) putBack(ctx context.Context, sel Selection, began time.Time, ids []int64, out *Reprocessed) error {
 	var deferred []bool
-	err := tx.Raw(fmt.Sprintf(s.sql.putBack, sel.condition()),
-		sql.Named("ids", array[int64]{ids}),
-		sql.Named("run", run),
-		sql.Named("began", began),
-	).Scan(&deferred).Error
-	return deferred, err
+	err := s.inOneTrip(ctx, "reprocess", settle, txn.Statement{
+		SQL:  fmt.Sprintf(s.sql.putBack, sel.condition()),
+		Args: []any{pgx.NamedArgs{"ids": ids, "run": out.Run, "began": began}},
+		Rows: into(&deferred),
+	})
+	if err == nil {
+		out.count(deferred)
+	}
+	return err
 }
 
 // liveSQL is a live claim. It stands in the statement as often as it is needed,

@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -113,8 +114,9 @@ func (s *SQLite) claim(ctx context.Context, holder string, lease time.Duration, 
 		if err != nil {
 			return err
 		}
+		defer rows.Close()
 		claims, err = scanClaims(rows, holder, s.job, len(keys))
-		return err
+		return errors.Join(err, rows.Err())
 	})
 	return claims, err
 }

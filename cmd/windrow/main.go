@@ -3,13 +3,27 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"runtime/debug"
 )
 
 func main() {
+	collectLess()
 	ctx, stop := untilSignal(context.Background())
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// collectLess has garbage collected less often, which halves what a worker costs
+// in processor time: its heap is small and its garbage plentiful. GOGC and
+// GOMEMLIMIT in the environment win.
+func collectLess() {
+	if cmp.Or(os.Getenv("GOGC"), os.Getenv("GOMEMLIMIT")) != "" {
+		return
+	}
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(192 << 20) // near it, garbage is collected as often as needed
 }

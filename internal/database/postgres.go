@@ -58,7 +58,8 @@ func settleSession(ctx context.Context, conn *pgx.Conn) error {
 	if err := readTimesInUTC(ctx, conn); err != nil {
 		return err
 	}
-	// So that the server, too, notices soon that this end is gone. It isn't worth
+	// So that the server, too, notices soon that this end is gone, or no longer
+	// takes what it is sent, as when this process is suspended. It isn't worth
 	// failing for, should a pooler or another kind of server refuse it.
 	_, err := conn.Exec(ctx, keepAliveSQL)
 	if conn.IsClosed() {
@@ -70,7 +71,8 @@ func settleSession(ctx context.Context, conn *pgx.Conn) error {
 const keepAliveSQL = `
 SET tcp_keepalives_idle = 10;
 SET tcp_keepalives_interval = 5;
-SET tcp_keepalives_count = 4`
+SET tcp_keepalives_count = 4;
+SET tcp_user_timeout = 20000`
 
 // readTimesInUTC makes instants come as UTC instead of in the zone of this
 // machine, which has no say in them.

@@ -15,7 +15,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 )
 
@@ -51,17 +50,7 @@ func Deferred(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) erro
 // PGX runs fn in a READ COMMITTED transaction on the driver's own connection,
 // for what database/sql can't express, such as COPY.
 func PGX(ctx context.Context, db *gorm.DB, fn func(tx pgx.Tx) error) error {
-	pool, err := db.DB()
-	if err != nil {
-		return fmt.Errorf("connection pool: %w", err)
-	}
-	conn, err := pool.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Close()
-	return conn.Raw(func(driverConn any) error {
-		c := driverConn.(*stdlib.Conn).Conn()
+	return onConnection(ctx, db, func(c *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn)
 	})
 }
