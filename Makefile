@@ -34,8 +34,9 @@ lint: ## gofmt, go vet, staticcheck
 fmt: ## format all Go files
 	gofmt -w .
 
-bench: servers ## run every benchmark once, to see that it runs
-	$(GO) test -run '^$$' -bench . -benchtime 1x -p 1 $(PACKAGES)
+bench: servers ## a short load test: fails when a row is lost or handed out twice
+	$(GO) run ./cmd/windrow bench throughput --rows 20000 --processes 2 --subject windrow,limit,skip-locked
+	$(GO) run ./cmd/windrow bench crash --rows 100000
 
 tools: ## build the tools that make lint uses, so that it need not wait
 	$(GO) tool -modfile=tools/go.mod staticcheck -version

@@ -2,27 +2,18 @@ package checkout_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"regexp"
-	"slices"
-	"strings"
 	"testing"
-)
 
-// plan is a node of a plan as auto_explain writes it.
-type plan struct {
-	Type     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Plans    []plan
-}
+	"github.com/windrow-go/windrow/checkout"
+)
 
 // logged is one statement in a server's log, with the plan that it was run by.
 type logged struct {
 	Session string // the server process
 	Text    string `json:"Query Text"`
-	Plan    plan
+	Plan    checkout.Plan
 }
 
 // planLine is a log entry that holds a plan: lines that go on are indented.
@@ -40,36 +31,4 @@ func statementsIn(t testing.TB, path string) []logged {
 		all = append(all, one)
 	}
 	return all
-}
-
-// scans lists every way in which the plan reads the table, such as "Index Scan
-// datasets_pkey".
-func (p plan) scans(relation string) []string {
-	var list []string
-	p.each(func(n plan) {
-		if n.Relation == relation && n.Type != "ModifyTable" {
-			list = append(list, strings.TrimSpace(n.Type+" "+n.Index))
-		}
-	})
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-func (p plan) types() []string {
-	var list []string
-	p.each(func(n plan) { list = append(list, n.Type) })
-	return list
-}
-
-func (p plan) each(visit func(plan)) {
-	visit(p)
-	for _, child := range p.Plans {
-		child.each(visit)
-	}
-}
-
-func (p plan) String() string {
-	var lines []string
-	p.each(func(n plan) { lines = append(lines, fmt.Sprintf("%s %s %s", n.Type, n.Relation, n.Index)) })
-	return strings.Join(lines, "; ")
 }

@@ -33,9 +33,9 @@ var hot = map[string]struct {
 }
 
 var (
-	peeks         = []string{"Index Only Scan unprocessed_datasets_idx", "Index Scan unprocessed_datasets_idx"}
-	byKey         = []string{"Index Scan datasets_pkey"}
-	byKeyOrFailed = []string{"Index Scan datasets_pkey", "Index Scan failed_datasets_idx"}
+	peeks         = checkout.ScansBy(checkout.QueueIndex)
+	byKey         = checkout.ScansBy(checkout.KeyIndex)
+	byKeyOrFailed = append(checkout.ScansBy(checkout.KeyIndex), "Index Scan failed_datasets_idx")
 )
 
 const tableSize = 200_000
@@ -170,7 +170,7 @@ func (f *fixture) judge() {
 				continue
 			}
 			seen[name][statement.Session]++
-			if wrong := wrongWith(statement.Plan, want.scans); wrong != "" {
+			if wrong := statement.Plan.Fault(want.scans); wrong != "" {
 				f.t.Errorf("%s, run %d: %s in: %v", name, seen[name][statement.Session], wrong, statement.Plan)
 			}
 		}
@@ -180,19 +180,4 @@ func (f *fixture) judge() {
 			f.t.Errorf("%s was run only %d times in one session", name, most)
 		}
 	}
-}
-
-func wrongWith(p plan, allowed []string) string {
-	for _, scan := range p.scans("datasets") {
-		if !slices.Contains(allowed, scan) {
-			return scan
-		}
-	}
-	for _, kind := range p.types() {
-		switch kind {
-		case "Sort", "Incremental Sort", "Hash Join", "Merge Join", "Seq Scan", "Bitmap Heap Scan", "Bitmap Index Scan":
-			return kind
-		}
-	}
-	return ""
 }

@@ -30,6 +30,11 @@ const (
 
 	dueEvery      = 250 * time.Millisecond // between two looks for rows come due
 	fullLookEvery = time.Minute            // between two looks from the very beginning
+	lookShare     = 20                     // a look that takes long is made that much more seldom
+
+	// lateCommits is how long a transaction that sets a vesting time may go on
+	// after that, so that its row comes due before it can be seen.
+	lateCommits = 5 * time.Second
 )
 
 // table is what a walker needs of an engine.
@@ -267,15 +272,18 @@ func (w *walker) jump() {
 //
 // The watermark exists for the sake of old snapshots: while one is held, a look
 // from the beginning wades through the index entries of all dead leases (900,000
-// of them: 120-150 ms; from a watermark 0.6 ms). It keeps a lease's distance
-// from now, for the sake of transactions that commit late.
+// of them: 120-150 ms; from a watermark 0.6 ms). It keeps some distance from now,
+// for the sake of transactions that commit late; what these leave behind is met by
+// the next look from the beginning.
 func (w *walker) lookForDue(ctx context.Context, lease time.Duration, n int) error {
 	window := windowFor(2 * n)
 	from, spread := w.watermark, false
 	if !w.spreadTo.IsZero() && rand.IntN(4) > 0 {
 		from, spread = between(w.oldestDue, w.spreadTo), true
 	}
+	began := time.Now()
 	rows, err := w.table.peekDue(ctx, from, window)
+	took := time.Since(began)
 	if err != nil {
 		return err
 	}
@@ -285,13 +293,13 @@ func (w *walker) lookForDue(ctx context.Context, lease time.Duration, n int) err
 		w.spreadTo = rows.now
 	default:
 		w.spreadTo = time.Time{}
-		w.nextLook = time.Now().Add(dueEvery)
+		w.nextLook = time.Now().Add(max(dueEvery, lookShare*took))
 	}
 	if spread && !full {
 		w.nextLook = time.Time{} // look from the watermark next, at once
 	}
 	if !spread {
-		w.watermark = later(w.watermark, rows.now.Add(-lease))
+		w.watermark = later(w.watermark, rows.now.Add(-min(lease, lateCommits)))
 		if len(rows.keys) > 0 {
 			w.oldestDue = rows.oldest
 			w.watermark = earlier(w.watermark, rows.oldest.Add(-time.Microsecond))

@@ -48,10 +48,16 @@ type outage struct {
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced when the phase changes
 	since     time.Time
-	pauses    *backoff.ExponentialBackOff // between tries; starts afresh with each outage
+	ended     time.Time                   // the one before
+	pauses    *backoff.ExponentialBackOff // between tries; starts afresh after some calm
 	began     chan struct{}               // tells the renewer
 	recovered chan struct{}               // tells the committer
 }
+
+// calm is how long the database must have been well for the next outage to be tried
+// at short intervals again. A server that answers and yet has no room for check-outs
+// (SQLSTATE 53200) seems well until the next one: it was asked ten times a second.
+const calm = 10 * time.Second
 
 func newOutage(log *zap.Logger) *outage {
 	o := &outage{
@@ -76,7 +82,9 @@ func (o *outage) report(err error) bool {
 	defer o.mu.Unlock()
 	if o.phase() == up {
 		o.since = time.Now()
-		o.pauses = pauses(100*time.Millisecond, 5*time.Second)
+		if o.pauses == nil || o.since.Sub(o.ended) > calm {
+			o.pauses = pauses(100*time.Millisecond, 5*time.Second)
+		}
 		o.log.Warn("the database is out of reach; claiming waits, handlers go on", zap.Error(err))
 	}
 	if o.phase() != down {
@@ -101,7 +109,8 @@ func (o *outage) lift(from, to phase) {
 		poke(o.recovered)
 		return
 	}
-	o.log.Info("the database is back", zap.Duration("outage", time.Since(o.since)))
+	o.ended = time.Now()
+	o.log.Info("the database is back", zap.Duration("outage", o.ended.Sub(o.since)))
 }
 
 func (o *outage) set(p phase) {

@@ -7,10 +7,15 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+
+	"github.com/windrow-go/windrow/bench"
 )
 
 func main() {
 	collectLess()
+	if bench.IsWorker() {
+		os.Exit(bench.Work(os.Stdin, os.Stdout, os.Stderr))
+	}
 	ctx, stop := untilSignal(context.Background())
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

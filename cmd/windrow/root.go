@@ -31,9 +31,10 @@ type app struct {
 	logFormat string
 	quiet     bool
 
-	display *progress.Display
-	log     *zap.Logger
-	begun   bool // the command line was understood: what goes wrong now is no error in it
+	databaseTyped bool // --database stood on the command line
+	display       *progress.Display
+	log           *zap.Logger
+	begun         bool // the command line was understood: what goes wrong now is no error in it
 }
 
 // run is the program: it returns the exit code.
@@ -70,6 +71,7 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.databaseTyped = cmd.Flags().Changed("database")
 			if err := flagsFromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
@@ -93,7 +95,7 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 	flags.StringVar(&a.logFormat, "log-format", "", "console or json (default: console on a terminal)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, and only warnings in the log")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.loadCommand(), a.workCommand(), a.statusCommand(),
-		a.showCommand(), a.exportCommand(), a.reprocessCommand(), a.versionCommand())
+		a.showCommand(), a.exportCommand(), a.reprocessCommand(), a.benchCommand(), a.versionCommand())
 	describeEnvironment(root)
 	return root
 }

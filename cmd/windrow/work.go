@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/windrow-go/windrow/processor"
 )
@@ -112,7 +113,7 @@ func workResult(ctx context.Context, opts processor.Options, stats processor.Sta
 	return nil
 }
 
-// process runs one worker and shows how far it has come.
+// process runs one worker, with an eye on its plans, and shows how far it has come.
 func (a *app) process(ctx context.Context, s processor.Store, handler processor.Handler, opts processor.Options, total int64) (processor.Stats, time.Duration, error) {
 	p := processor.New(s, handler, opts)
 	began := time.Now()
@@ -120,7 +121,17 @@ func (a *app) process(ctx context.Context, s processor.Store, handler processor.
 		stats := p.Stats()
 		return stats.Done + stats.Failed, 0
 	})
+	guarded, done := context.WithCancel(ctx)
+	var guard errgroup.Group
+	if checker, ok := s.(planChecker); ok {
+		guard.Go(func() error {
+			guardPlans(guarded, checker, a.log)
+			return nil
+		})
+	}
 	err := p.Run(ctx)
+	done()
+	_ = guard.Wait() // always nil
 	bar.End()
 	return p.Stats(), time.Since(began), err
 }

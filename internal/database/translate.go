@@ -42,6 +42,8 @@ func Translate(err error) error {
 func translatePostgres(server *pgconn.PgError, err error) error {
 	state := server.Code
 	switch {
+	case state == outOfMemory:
+		return fmt.Errorf("%w: %w; %s", model.ErrUnavailable, err, roomFor(server.Hint))
 	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "53"), strings.HasPrefix(state, "57P0"),
 		state == "25006", state == "25P03", state == "57014":
 		return fmt.Errorf("%w: %w", model.ErrUnavailable, err)
@@ -51,6 +53,21 @@ func translatePostgres(server *pgconn.PgError, err error) error {
 		return fmt.Errorf("%w: %w", model.ErrSchema, err)
 	}
 	return err
+}
+
+// outOfMemory is also the state of a server one of whose tables of locks is full.
+const outOfMemory = "53200"
+
+// roomFor says what to do about a full server: its hint names the setting, which
+// the driver's text leaves out. Only the last is about the machine's memory.
+func roomFor(hint string) string {
+	const orLess = ", or let windrow ask for less: a smaller --max-batch, fewer workers"
+	for _, setting := range []string{"max_pred_locks_per_transaction", "max_locks_per_transaction", "max_connections"} {
+		if strings.Contains(hint, setting) {
+			return "raise " + setting + " in the server's configuration" + orLess
+		}
+	}
+	return "give the server more memory (if it is the shared memory that is full: raise max_pred_locks_per_transaction)" + orLess
 }
 
 // translateSQLite goes by primary result code. A full disk or a busy file may

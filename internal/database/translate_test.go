@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -91,5 +92,22 @@ func TestTranslate(t *testing.T) {
 	}
 	if database.Translate(nil) != nil {
 		t.Error("nil was given a meaning")
+	}
+}
+
+// What the driver shows of a full server does not say which setting to raise.
+func TestAFullServersSettingIsNamed(t *testing.T) {
+	tests := map[string]struct{ hint, want string }{
+		"predicate locks":     {"You might need to increase max_pred_locks_per_transaction.", "raise max_pred_locks_per_transaction in"},
+		"quoted, as by 17":    {`You might need to increase "max_locks_per_transaction".`, "raise max_locks_per_transaction in"},
+		"conflicts":           {"You might need to run fewer transactions at a time or increase max_connections.", "raise max_connections in"},
+		"the machine's":       {"", "more memory"},
+		"and what else helps": {"", "a smaller --max-batch"},
+	}
+	for name, tt := range tests {
+		got := database.Translate(fmt.Errorf("claim: %w", &pgconn.PgError{Code: "53200", Hint: tt.hint}))
+		if !errors.Is(got, model.ErrUnavailable) || !strings.Contains(got.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, got, tt.want)
+		}
 	}
 }
