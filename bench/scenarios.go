@@ -99,12 +99,23 @@ func throughput(b *Bench) []plan {
 	if naive.Parameters.Seconds == 0 {
 		naive.Parameters.Seconds = 10 // it would take half an hour
 	}
+	shape := b.shape()
+	naive.Case = shape
 	return []plan{
-		b.windrow("", own),
-		b.reference(subjectLimit, "", batches(500)),
-		b.reference(subjectSkipLocked, "", batches(100)),
+		b.windrow(shape, own),
+		b.reference(subjectLimit, shape, batches(500)),
+		b.reference(subjectSkipLocked, shape, batches(100)),
 		naive,
 	}
+}
+
+// shape names a fleet of another shape than the scenario's own.
+func (b *Bench) shape() string {
+	if b.opts.Processes == 0 && b.opts.Concurrency == 0 {
+		return ""
+	}
+	p := b.parameters(Parameters{Processes: 8})
+	return fmt.Sprintf("%d x %d", p.Processes, p.Concurrency)
 }
 
 func contention(b *Bench) []plan {

@@ -28,7 +28,7 @@ func SQLiteStatements() map[string]string {
 // them when it needs to.
 
 func (s *Postgres) PeekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
-	return s.peekFresh(ctx, after, n)
+	return s.peekFresh(ctx, after, afterAll, n)
 }
 
 func (s *Postgres) FreshBounds(ctx context.Context) (low, high int64, ok bool, err error) {

@@ -108,7 +108,7 @@ func TestAStoreOutlivesARestartOfItsServer(t *testing.T) {
 			"renew":     func() error { _, err := f.Renew(t.Context(), lease, ticketsOf(claims)); return err },
 			"release":   func() error { return f.Release(t.Context(), ticketsOf(claims)) },
 			"agenda":    func() error { _, err := f.Agenda(t.Context()); return err },
-			"wait":      func() error { return f.Wait(t.Context(), time.Millisecond) },
+			"wait":      func() error { return f.Wait(t.Context(), 2*time.Second) },
 			"ping":      func() error { return f.Ping(t.Context()) },
 			"counts":    func() error { _, err := f.Counts(t.Context()); return err },
 			"reprocess": func() error {

@@ -24,6 +24,7 @@ var hot = map[string]struct {
 	"fresh bounds":  {"AS high", peeks},
 	"peek due":      {"AND available_at > TIMESTAMPTZ 'epoch'", peeks},
 	"agenda":        {"AS next", peeks},
+	"newest claim":  {"ORDER BY available_at DESC, id DESC\nLIMIT 1", peeks},
 	"claim":         {"attempts = d.attempts + 1", byKey},
 	"check in":      {"is_processed = u.verdict <= 2", byKey},
 	"renew":         {"SET available_at = clock_timestamp()", byKey},

@@ -28,6 +28,7 @@ type Postgres struct {
 	light   int32  // the traffic light's space of advisory locks
 	job     string // the job's uuid
 	walker  *walker
+	agenda  *looks
 	turn    chan struct{} // held by the pipeline that is under way
 }
 
@@ -63,6 +64,7 @@ func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, err
 		sql:     renderPostgres(opts.Schema, !opts.NoTrafficLight),
 		channel: "windrow_" + opts.Schema,
 		light:   lightSpace(opts.Schema),
+		agenda:  &looks{},
 		turn:    make(chan struct{}, 1),
 	}
 	s.walker = newWalker(s, opts.policy("check out"))
@@ -80,12 +82,12 @@ func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s
 
 // postgresSQL holds the statements with the schema's name put in.
 type postgresSQL struct {
-	peekFresh, freshBounds, peekDue                string
-	claim, checkIn, checkInVerdicts, renew, agenda string
-	putBack, putBackScan, finishRun                string
-	counts, byID, byKey, export                    string
-	insertKeyed, compareKeyed                      string
-	schema                                         string
+	peekFresh, freshBounds, peekDue                        string
+	claim, checkIn, checkInVerdicts, renew, agenda, newest string
+	putBack, putBackScan, finishRun                        string
+	counts, byID, byKey, export                            string
+	insertKeyed, compareKeyed                              string
+	schema                                                 string
 }
 
 func renderPostgres(schema string, light bool) postgresSQL {
@@ -102,6 +104,7 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		checkInVerdicts: r.Replace(checkInVerdictsSQL),
 		renew:           r.Replace(renewSQL),
 		agenda:          r.Replace(agendaSQL),
+		newest:          r.Replace(newestSQL),
 		putBack:         r.Replace(putBackSQL),
 		putBackScan:     r.Replace(putBackScanSQL),
 		finishRun:       r.Replace(finishRunSQL),

@@ -31,11 +31,11 @@ SELECT
 	set_config('enable_sort', 'off', true)`
 
 // peekFresh looks for fresh keys by the partial index.
-func (s *Postgres) peekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
+func (s *Postgres) peekFresh(ctx context.Context, after, upTo int64, n int) ([]int64, error) {
 	var ids []int64
 	_, err := s.peek(ctx, txn.Statement{
 		SQL:  fmt.Sprintf(s.sql.peekFresh, n),
-		Args: []any{pgx.NamedArgs{"after": after}},
+		Args: []any{pgx.NamedArgs{"after": after, "up_to": upTo}},
 		Rows: into(&ids),
 	})
 	return ids, err
@@ -50,6 +50,7 @@ FROM {schema}.datasets
 WHERE NOT is_processed
 	AND available_at <= TIMESTAMPTZ 'epoch'
 	AND (available_at, id) > (TIMESTAMPTZ 'epoch', @after )
+	AND (available_at, id) <= (TIMESTAMPTZ 'epoch', @up_to )
 ORDER BY available_at, id
 LIMIT %d`
 

@@ -78,7 +78,7 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 	}
 	cols, _ := columnsOf(batch) // fails only for different holders
 	peeks := []*hotStatement{
-		{name: "peek fresh", sql: fmt.Sprintf(s.sql.peekFresh, windowFor(peekBatches*n)), args: pgx.NamedArgs{"after": near}, index: queueIndex},
+		{name: "peek fresh", sql: fmt.Sprintf(s.sql.peekFresh, windowFor(peekBatches*n)), args: pgx.NamedArgs{"after": near, "up_to": int64(afterAll)}, index: queueIndex},
 		{name: "fresh bounds", sql: s.sql.freshBounds, index: queueIndex},
 		{name: "peek due", sql: fmt.Sprintf(s.sql.peekDue, windowFor(2*n)), args: pgx.NamedArgs{"from": time.Now().Add(-time.Minute)}, index: queueIndex},
 	}
@@ -95,7 +95,10 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 			{name: "check in", sql: s.sql.checkIn, args: checkIn, index: keyIndex},
 			{name: "renew", sql: s.sql.renew, args: renew, index: keyIndex},
 		}},
-		{statements: []*hotStatement{{name: "agenda", sql: s.sql.agenda, index: queueIndex}}},
+		{statements: []*hotStatement{
+			{name: "agenda", sql: s.sql.agenda, index: queueIndex},
+			{name: "newest claim", sql: s.sql.newest, index: queueIndex},
+		}},
 	}
 }
 

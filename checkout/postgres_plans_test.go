@@ -63,7 +63,7 @@ func (f *fixture) wantFaults(cure string, statements ...string) map[string]check
 }
 
 var (
-	looks  = []string{"peek fresh", "fresh bounds", "peek due", "agenda"}
+	looks  = []string{"peek fresh", "fresh bounds", "peek due", "agenda", "newest claim"}
 	writes = []string{"claim", "check in", "renew"}
 )
 
@@ -158,7 +158,7 @@ func TestTheCureFitsWhatWasFound(t *testing.T) {
 	f.set("random_page_cost", "4")
 	f.set("enable_indexscan", "off")
 	f.set("enable_indexonlyscan", "off") // alone among the hot statements, the agenda is run with no settings of windrow's
-	f.wantFaults("the setting enable_indexscan is off", "agenda")
+	f.wantFaults("the setting enable_indexscan is off", "agenda", "newest claim")
 }
 
 // From its sixth run on, the server may run a statement by a plan that is made for

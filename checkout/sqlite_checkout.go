@@ -13,10 +13,10 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
-func (s *SQLite) peekFresh(ctx context.Context, after int64, n int) ([]int64, error) {
+func (s *SQLite) peekFresh(ctx context.Context, after, upTo int64, n int) ([]int64, error) {
 	var ids []int64
 	err := s.read(ctx, "peek", func(tx *gorm.DB) error {
-		return tx.Raw(sqlitePeekFreshSQL, after, n).Scan(&ids).Error
+		return tx.Raw(sqlitePeekFreshSQL, after, upTo, n).Scan(&ids).Error
 	})
 	return ids, err
 }
@@ -29,6 +29,7 @@ FROM datasets
 WHERE NOT is_processed
 	AND available_at = 0
 	AND id > ?
+	AND id <= ?
 ORDER BY id
 LIMIT ?`
 

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -24,6 +25,9 @@ const (
 	minPeek     = 256
 	maxPeek     = 4096
 
+	// landings bounds the tries to land in an unfinished stretch.
+	landings = 3
+
 	// The pauses after a claim that brought nothing, random below these.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 160 * time.Millisecond
@@ -32,16 +36,26 @@ const (
 	fullLookEvery = time.Minute            // between two looks from the very beginning
 	lookShare     = 20                     // a look that takes long is made that much more seldom
 
+	// A table of at least this many ids is large: a look from the very beginning
+	// may have to wade through the index entries of all rows finished lately. It
+	// is made only when looks from where the last one ended have found nothing for
+	// this long.
+	largeTable   = 50_000
+	missesInVain = time.Second
+
 	// lateCommits is how long a transaction that sets a vesting time may go on
 	// after that, so that its row comes due before it can be seen.
 	lateCommits = 5 * time.Second
 )
 
+// afterAll is above every id.
+const afterAll = math.MaxInt64
+
 // table is what a walker needs of an engine.
 type table interface {
-	// peekFresh lists up to n fresh keys above after, in order. It promises
-	// nothing about them.
-	peekFresh(ctx context.Context, after int64, n int) ([]int64, error)
+	// peekFresh lists up to n fresh keys above after, up to upTo, in order. It
+	// promises nothing about them.
+	peekFresh(ctx context.Context, after, upTo int64, n int) ([]int64, error)
 	// freshBounds returns the lowest and the highest fresh key, if any.
 	freshBounds(ctx context.Context) (low, high int64, ok bool, err error)
 	// peekDue lists up to n rows whose vesting time lies after from and is past,
@@ -70,11 +84,15 @@ type walker struct {
 
 	// The walk over fresh keys.
 	fresh  []int64 // peeked, not yet tried
-	cursor int64   // peeked up to here
-	placed bool    // the cursor has been put somewhere in [low, high]
-	low    int64   // no fresh key at or below it when last seen
+	window stretch // all of it has been peeked, and tried when fresh is empty
+	gone   exhausted
+	cursor int64 // peeked up to here
+	placed bool  // the cursor has been put somewhere in [low, high]
+	low    int64 // no fresh key at or below it when last seen
 	high   int64
-	jumped bool // the next peek follows a jump: begin anywhere in what it finds
+	span   int64     // ids between low and high, at most so far
+	missed time.Time // since when nothing is found; zero: something was
+	jumped bool      // the next peek follows a jump: begin anywhere in what it finds
 
 	// The look-out for rows that have come due.
 	due       []int64
@@ -129,17 +147,40 @@ func (w *walker) tryOnce(ctx context.Context, holder string, lease time.Duration
 	})
 	switch {
 	case err == nil && asked == 0:
-		w.forget() // nothing anywhere, as far as was looked
+		w.miss()
 	case len(claims) < (asked+1)/2:
 		w.jump() // somebody else walks here
 	}
+	if len(claims) > 0 {
+		w.missed = time.Time{}
+	}
 	return claims, asked, err
+}
+
+// miss notes that nothing was found, as far as was looked.
+func (w *walker) miss() {
+	if w.missed.IsZero() {
+		w.missed = time.Now()
+	}
+	if w.span < largeTable || time.Since(w.missed) > missesInVain {
+		w.forget()
+		return
+	}
+	w.nextLook = time.Time{}
+}
+
+// large tells whether looks from the very beginning may be expensive.
+func (w *walker) large() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.span >= largeTable
 }
 
 // forget what was learnt about empty stretches: the next look begins at the very
 // beginning.
 func (w *walker) forget() {
-	w.low, w.placed = 0, false
+	w.placed = false
+	w.gone, w.window = nil, stretch{}
 	w.watermark, w.spreadTo = model.Sentinel, time.Time{}
 	w.nextLook = time.Time{}
 	w.fullLook = time.Now().Add(fullLookEvery)
@@ -192,47 +233,77 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 		}
 	}
 	window := windowFor(peekBatches * n)
-	keys, err := w.table.peekFresh(ctx, w.cursor, window)
-	if err == nil && w.jumped && len(keys) > 0 && keys[0]-w.cursor > maxSpan && keys[0] < w.high {
-		// The jump went into a stretch that is finished, and slid to its end, where
-		// somebody is at work. Land beyond.
-		w.cursor = keys[0] + rand.Int64N(w.high-keys[0])
-		keys, err = w.table.peekFresh(ctx, w.cursor, window)
+	w.gone.add(w.window.First, w.window.Last)
+	w.window = stretch{}
+	keys, err := w.look(ctx, window)
+	for try := 0; try < landings && err == nil && w.slid(keys); try++ {
+		w.land()
+		keys, err = w.look(ctx, window)
 	}
-	start := w.cursor
-	if err == nil && len(keys) < window { // the end: go on from the beginning
+	first, whole := w.cursor, len(keys) >= n
+	if err == nil && !whole { // few are left here, or none: those at the beginning as well
+		w.cursor = w.low
 		var more []int64
-		more, err = w.table.peekFresh(ctx, w.low, window)
-		more = slices.DeleteFunc(more, func(id int64) bool { return id > start })
-		w.wrapped(start, keys, more)
+		more, err = w.look(ctx, window)
+		more = slices.DeleteFunc(more, func(id int64) bool { return len(keys) > 0 && id >= keys[0] })
 		keys = append(more, keys...)
-	} else if len(keys) > 0 {
-		w.cursor = keys[len(keys)-1]
 	}
-	if err != nil {
+	if err != nil || len(keys) == 0 {
 		return err
 	}
 	if w.jumped && len(keys) > 1 {
 		w.jumped = false
-		cut := rand.IntN(len(keys))
-		keys = keys[cut:] // the rest is met on the next round
+		keys = keys[rand.IntN(len(keys)):] // the rest is met on the next round
+		first = keys[0] - 1
 	}
-	w.fresh = keys
+	w.fresh = keys[:len(keys)-len(keys)%min(n, len(keys))] // no small claim for the rest
+	w.cursor = w.fresh[len(w.fresh)-1]
+	if whole {
+		w.window = stretch{first, w.cursor}
+	}
 	return nil
 }
 
-// wrapped notes what a look to the end and again from the beginning has shown.
-func (w *walker) wrapped(start int64, tail, head []int64) {
-	switch {
-	case len(head) > 0:
-		w.low = head[0] - 1
-		w.cursor = head[len(head)-1]
-	case len(tail) > 0:
-		w.low = max(w.low, min(start, tail[0]-1))
-		w.cursor = w.low
-	default:
-		w.placed = false // nothing fresh at all: look at the bounds again
+// look peeks from the cursor on, past the stretches that are known to be finished,
+// and notes what it has found to be so. It returns no keys at the end of the table.
+func (w *walker) look(ctx context.Context, window int) ([]int64, error) {
+	for {
+		w.cursor = w.gone.beyond(w.cursor)
+		upTo := w.gone.next(w.cursor)
+		keys, err := w.table.peekFresh(ctx, w.cursor, upTo, window)
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > 0 {
+			w.gone.add(w.cursor, keys[0]-1)
+			if len(keys) < window && upTo < afterAll {
+				w.gone.add(keys[len(keys)-1], upTo)
+			}
+			return keys, nil
+		}
+		w.gone.add(w.cursor, min(upTo, w.high))
+		if upTo == afterAll {
+			return nil, nil
+		}
+		w.cursor = upTo
 	}
+}
+
+// land puts the cursor somewhere else.
+func (w *walker) land() {
+	w.cursor = w.gone.somewhere(w.low, w.high)
+	w.jumped = true
+}
+
+// slid tells whether a peek has come upon a stretch that is finished. Where that
+// ends somebody is at work: better to land somewhere beyond. Where keys are far
+// apart anyway, a gap proves nothing.
+func (w *walker) slid(keys []int64) bool {
+	if len(keys) == 0 || keys[0] >= w.high {
+		return false
+	}
+	gap, usual := keys[0]-w.cursor, (keys[len(keys)-1]-keys[0])/int64(len(keys))
+	return gap > max(maxSpan, 16*usual)
 }
 
 // windowFor rounds a number of keys up to one of a few: the limit stands in the
@@ -252,6 +323,7 @@ func (w *walker) place(ctx context.Context) error {
 		return err
 	}
 	w.low, w.high, w.placed = low-1, high, true
+	w.span = max(w.span, high-low)
 	w.cursor = w.low + rand.Int64N(w.high-w.low)
 	return nil
 }
@@ -259,10 +331,10 @@ func (w *walker) place(ctx context.Context) error {
 // jump leaves the place where somebody else is.
 func (w *walker) jump() {
 	w.fresh, w.due = nil, nil
+	w.window = stretch{}
 	w.nextLook = time.Time{}
 	if w.placed && w.high > w.low {
-		w.cursor = w.low + rand.Int64N(w.high-w.low)
-		w.jumped = true
+		w.land()
 	}
 }
 

@@ -1,0 +1,48 @@
+package checkout
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Against a plain set of ids as the oracle.
+func TestExhaustedStretches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const ids = 60
+		var e exhausted
+		gone := map[int64]bool{}
+		for range rapid.IntRange(0, 12).Draw(t, "stretches") {
+			first := rapid.Int64Range(0, ids).Draw(t, "first")
+			last := rapid.Int64Range(0, ids).Draw(t, "last")
+			e.add(first, last)
+			for id := first + 1; id <= last; id++ {
+				gone[id] = true
+			}
+			for i := 1; i < len(e); i++ {
+				if e[i-1].Last >= e[i].First {
+					t.Fatalf("not in order, or not merged: %v", e)
+				}
+			}
+		}
+		for id := int64(0); id <= ids; id++ {
+			want := id
+			for gone[want+1] {
+				want++
+			}
+			if got := e.beyond(id); got != want {
+				t.Fatalf("beyond %d: %d, want %d, of %v", id, got, want, e)
+			}
+		}
+		low := rapid.Int64Range(0, ids).Draw(t, "low")
+		high := rapid.Int64Range(low, ids).Draw(t, "high")
+		some := false
+		for id := low + 1; id <= high; id++ {
+			some = some || !gone[id]
+		}
+		got := e.somewhere(low, high)
+		if got < low || got > high || some && gone[got+1] {
+			t.Fatalf("somewhere in (%d, %d]: %d, of %v", low, high, got, e)
+		}
+	})
+}
