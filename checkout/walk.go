@@ -240,7 +240,7 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 		w.land()
 		keys, err = w.look(ctx, window)
 	}
-	first, whole := w.cursor, len(keys) >= n
+	first, whole := w.cursor, len(keys) == window
 	if err == nil && !whole { // few are left here, or none: those at the beginning as well
 		w.cursor = w.low
 		var more []int64
