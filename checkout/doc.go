@@ -17,6 +17,13 @@
 // 8 claimers of 500 rows managed 13,000 rows/s with 78 % conflicts; spread,
 // 97,000 rows/s with 0.13 %.
 //
+// A walker remembers which stretches it has seen finished, and neither lands nor
+// looks there again: while somebody holds an old snapshot, each look would wade
+// through the index entries of all rows finished there. When it comes upon such a
+// stretch, another worker is at work where that ends, so it lands somewhere else.
+// What is put back behind its back it meets when it looks from the beginning again,
+// which it does when nothing is left elsewhere, and once a minute.
+//
 // Claim by key. One UPDATE over exactly those keys in a SERIALIZABLE transaction,
 // guarded by "not processed and available", returns the rows that were still
 // free. What somebody else has taken meanwhile just does not come back. A

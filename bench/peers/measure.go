@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/windrow-go/windrow/bench"
@@ -88,7 +89,7 @@ func drain(ctx context.Context, p peer, plan bench.Parameters, db database, q qu
 	}
 	result := newResult(p, plan, looks)
 	if server.Settings["synchronous"] == synchronousFull {
-		result.Case += ", synchronous=FULL"
+		result.Case = strings.TrimPrefix(result.Case+", synchronous=FULL", ", ")
 	}
 	result.Server, result.Began = server, began.UTC()
 	result.Figures = map[string]float64{"looking_seconds": costs.Seconds()}
@@ -101,7 +102,7 @@ func newResult(p peer, plan bench.Parameters, looks []look) bench.Result {
 	r := bench.Result{
 		Scenario:     "throughput",
 		Subject:      p.subject,
-		Case:         fmt.Sprintf("%d x %d", plan.Processes, plan.Concurrency),
+		Case:         caseOf(plan),
 		Parameters:   plan,
 		Machine:      thisMachine(),
 		Seconds:      last.after.Seconds(),
@@ -155,4 +156,13 @@ func addTally(ctx context.Context, r *bench.Result, q queue, reports []report) e
 	}
 	r.Lost = max(rows-r.Done, never, rows-once)
 	return nil
+}
+
+// caseOf names only a fleet of another shape than the peer's best, as windrow's own
+// results do.
+func caseOf(p bench.Parameters) string {
+	if p.Processes == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d x %d", p.Processes, p.Concurrency)
 }

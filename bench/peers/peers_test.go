@@ -83,7 +83,7 @@ func TestRunPrintsALineForEachRound(t *testing.T) {
 		if err := decoder.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Scenario != "sqlite" || r.Subject != "goqite" || r.Case != "1 x 3, synchronous=FULL" || r.Done != 50 {
+		if r.Scenario != "sqlite" || r.Subject != "goqite" || r.Case != "synchronous=FULL" || r.Done != 50 {
 			t.Errorf("a line of %q, %q, %q, %d jobs done", r.Scenario, r.Subject, r.Case, r.Done)
 		}
 		rounds = append(rounds, r.Round)

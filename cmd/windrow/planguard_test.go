@@ -49,6 +49,7 @@ func TestThePlanGuardWarnsHourlyAndOutlivesErrors(t *testing.T) {
 			t.Errorf("fields: %v", f)
 		}
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		if checker.looks < 20 || checker.looks > 24 {
 			t.Errorf("%d looks in a day, want one in 60 to 75 minutes", checker.looks)
 		}
