@@ -11,8 +11,22 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
-// rangeOfLight is how many neighbouring ids share a traffic light.
-const rangeOfLight = 4096
+// rangeOfLight is how many neighbouring ids share a traffic light. Claims of a few
+// rows have lights of their own, each for about a leaf of the primary key: with the
+// others' a fleet that claims row by row would stand at red most of the time.
+const (
+	rangeOfLight      = 4096
+	fewRows           = 16
+	rangeOfSmallLight = 512
+)
+
+// lightOf is the light of a claim, among those of its job.
+func lightOf(keys []int64) int32 {
+	if len(keys) <= fewRows {
+		return -1 - int32(keys[0]/rangeOfSmallLight%(1<<31))
+	}
+	return int32(keys[0] / rangeOfLight % (1 << 31))
+}
 
 // CheckOut hands out up to n rows to holder until lease has passed. Fewer, or
 // none, is normal: others are at work too. Lost races are done again here;
@@ -46,7 +60,7 @@ func (s *Postgres) claim(ctx context.Context, holder string, lease time.Duration
 			"holder": holder,
 			"lease":  lease.Seconds(),
 			"space":  s.light,
-			"range":  int32(keys[0] / rangeOfLight),
+			"range":  lightOf(keys),
 		}},
 		Rows: func(rows pgx.Rows) (err error) {
 			claims, err = scanClaims(rows, holder, s.job, len(keys))

@@ -82,7 +82,7 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 		{name: "fresh bounds", sql: s.sql.freshBounds, index: queueIndex},
 		{name: "peek due", sql: fmt.Sprintf(s.sql.peekDue, windowFor(2*n)), args: pgx.NamedArgs{"from": time.Now().Add(-time.Minute)}, index: queueIndex},
 	}
-	claim := pgx.NamedArgs{"keys": cols.ids, "holder": holder, "lease": lease, "space": s.light, "range": int32(near / rangeOfLight)}
+	claim := pgx.NamedArgs{"keys": cols.ids, "holder": holder, "lease": lease, "space": s.light, "range": lightOf(cols.ids)}
 	checkIn := pgx.NamedArgs{
 		"ids": cols.ids, "tokens": cols.tokens, "verdicts": cols.verdicts, "results": cols.results,
 		"errors": cols.errors, "delays": cols.delays, "versions": cols.versions, "holder": holder,
