@@ -126,7 +126,7 @@ func (p *process) watch() error {
 		p.report = m.Report
 	}
 	p.done.Store(p.report.Done)
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.cmd.Wait(); err != nil && !p.killed.Load() { // it may be killed at its very end
 		return p.trouble(err)
 	}
 	p.usage, _ = p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
