@@ -60,10 +60,11 @@ func Run(ctx context.Context, scenario string, opts Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.target.close(context.WithoutCancel(ctx))) }()
 	for round := 1; round <= opts.Rounds; round++ {
-		for _, p := range s.plans(b) {
-			if len(opts.Subjects) > 0 && !slices.Contains(opts.Subjects, p.Subject) {
-				continue
-			}
+		plans, err := b.chosen(s)
+		if err != nil {
+			return err
+		}
+		for _, p := range plans {
 			p.Scenario, p.Round = scenario, round
 			if err := b.one(ctx, p); err != nil {
 				return err
@@ -71,6 +72,24 @@ func Run(ctx context.Context, scenario string, opts Options) (err error) {
 		}
 	}
 	return nil
+}
+
+// chosen are the scenario's plans of the subjects asked for.
+func (b *Bench) chosen(s scenario) ([]plan, error) {
+	plans := s.plans(b)
+	var known []string
+	for _, p := range plans {
+		known = append(known, p.Subject)
+	}
+	for _, subject := range b.opts.Subjects {
+		if !slices.Contains(known, subject) {
+			slices.Sort(known)
+			return nil, fmt.Errorf("%s has no subject %q: use %s", s.name, subject, strings.Join(slices.Compact(known), ", "))
+		}
+	}
+	return slices.DeleteFunc(plans, func(p plan) bool {
+		return len(b.opts.Subjects) > 0 && !slices.Contains(b.opts.Subjects, p.Subject)
+	}), nil
 }
 
 func (b *Bench) announce(s scenario) {

@@ -120,22 +120,32 @@ func (b *Bench) shape() string {
 
 func contention(b *Bench) []plan {
 	var plans []plan
-	for _, processes := range []int{2, 8, 40, 120} {
-		plans = append(plans,
-			b.windrow(fmt.Sprintf("%d processes, batch 1", processes),
-				Parameters{Rows: 40_000, Processes: processes, Concurrency: 1, Batch: 1}),
-			b.windrow(fmt.Sprintf("%d processes, automatic", processes),
-				Parameters{Rows: 1_000_000, Processes: processes, Concurrency: 4}))
+	for _, processes := range typed(b.opts.Processes, 2, 8, 40, 120) {
+		for _, batch := range typed(b.opts.Batch, 1, 0) {
+			own := Parameters{Rows: 1_000_000, Processes: processes, Concurrency: 4}
+			label := fmt.Sprintf("%d processes, automatic", processes)
+			if batch > 0 {
+				own = Parameters{Rows: 40_000, Processes: processes, Concurrency: 1, Batch: batch}
+				label = fmt.Sprintf("%d processes, batch %d", processes, batch)
+			}
+			plans = append(plans, b.windrow(label, own))
+		}
 	}
 	return plans
 }
 
+// typed is the value of an option if it was given, else what the scenario varies.
+func typed(given int, otherwise ...int) []int {
+	if given > 0 {
+		return []int{given}
+	}
+	return otherwise
+}
+
 func scale(b *Bench) []plan {
 	var plans []plan
-	for _, rows := range []int{100_000, 1_000_000, 10_000_000} {
-		p := b.windrow(fmt.Sprintf("%d rows", rows), Parameters{Rows: rows, Processes: 8})
-		p.Parameters.Rows = rows
-		plans = append(plans, p)
+	for _, rows := range typed(b.opts.Rows, 100_000, 1_000_000, 10_000_000) {
+		plans = append(plans, b.windrow(fmt.Sprintf("%d rows", rows), Parameters{Rows: rows, Processes: 8}))
 	}
 	return plans
 }
@@ -198,14 +208,12 @@ func (b *Bench) withOldSnapshot(ctx context.Context, p plan, first int64) (Resul
 
 func wide(b *Bench) []plan {
 	var plans []plan
-	for _, payload := range []int{2_000, 20_000} {
+	for _, payload := range typed(b.opts.Payload, 2_000, 20_000) {
 		own := Parameters{Rows: 40_000_000 / payload * 5, Processes: 8, Payload: payload}
 		label := fmt.Sprintf("%d bytes", payload)
 		limit := own
 		limit.Batch = 500
-		w, l := b.windrow(label, own), b.reference(subjectLimit, label, limit)
-		w.Parameters.Payload, l.Parameters.Payload = payload, payload
-		plans = append(plans, w, l)
+		plans = append(plans, b.windrow(label, own), b.reference(subjectLimit, label, limit))
 	}
 	return plans
 }

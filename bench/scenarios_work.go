@@ -20,10 +20,8 @@ func retries(b *Bench) []plan {
 		return b.target.exec(ctx, `UPDATE `+b.target.table()+` SET available_at = clock_timestamp() - interval '1 second' + id * interval '1 microsecond' / 10, attempts = 0`)
 	}
 
-	scattered := b.windrow("scattered", own)
+	scattered := b.windrow("scattered", Parameters{Rows: 10_000, Processes: 8})
 	const apart = 100 // of so many rows one is left
-	scattered.Parameters.Rows = max(own.Rows/20, 1)
-	scattered.fill = nil
 	scattered.measure = func(ctx context.Context, p plan, _ int64) (Result, error) {
 		first, err := b.target.fill(ctx, p.Parameters.Rows*apart, p.Parameters.Payload)
 		if err != nil {
@@ -48,7 +46,6 @@ func workTimes(b *Bench) []plan {
 	}{{time.Millisecond, 200_000}, {100 * time.Millisecond, 40_000}, {5 * time.Second, 400}} {
 		p := b.windrow(fmt.Sprintf("rows of %v", takes.row), Parameters{Rows: takes.rows, Processes: 4, Concurrency: 25})
 		p.tasks = b.same(task{Subject: subjectWindrow, Handling: takes.row})
-		p.figures = busy
 		held := &heldRows{}
 		p.meanwhile = func(ctx context.Context, f *fleet) error { return held.watch(ctx, b.target) }
 		p.figures = func(ctx context.Context, r *Result, t *tally) {

@@ -146,9 +146,8 @@ SELECT
 //
 // Those of a process follow one another, on one connection, as long as none of
 // them takes longer than its turn: each further connection is another server
-// process that has to map, and cache, all pages that the fleet works on. Check-outs
-// on one connection and check-ins on another cost the server 44 microseconds a row
-// instead of 24 (2026-11).
+// process that has to map, and cache, all pages that the fleet works on; the
+// package's documentation has figures.
 func (s *Postgres) pipeline(ctx context.Context, level pgx.TxIsoLevel, statements ...txn.Statement) error {
 	timer := time.NewTimer(turn)
 	defer timer.Stop()

@@ -121,10 +121,8 @@ func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duratio
 		if err != nil || len(claims) > 0 || asked == 0 || pause > longestPause {
 			return claims, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(rand.N(pause)):
+		if err := sleep(ctx, rand.N(pause)); err != nil {
+			return nil, err
 		}
 	}
 }
