@@ -180,7 +180,7 @@ func (f *fleet) usage() (cpu time.Duration, memory int64) {
 			continue
 		}
 		cpu += time.Duration(p.usage.Utime.Nano() + p.usage.Stime.Nano())
-		memory = max(memory, p.usage.Maxrss*1024)
+		memory = max(memory, p.report.Memory)
 	}
 	return cpu, memory
 }

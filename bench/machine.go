@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-func thisMachine() Machine {
+// ThisMachine describes the machine that this process runs on.
+func ThisMachine() Machine {
 	return Machine{
 		System:    runtime.GOOS + "/" + runtime.GOARCH,
 		Processor: fromProc("cpuinfo", "model name"),
 		Cores:     runtime.NumCPU(),
-		Memory:    memory(),
+		Memory:    kilobytes(fromProc("meminfo", "MemTotal")),
 		Go:        runtime.Version(),
 	}
 }
@@ -35,9 +36,18 @@ func fromProc(file, name string) string {
 	return ""
 }
 
-func memory() int64 {
-	kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(fromProc("meminfo", "MemTotal"), " kB"), 10, 64)
-	return kilobytes << 10
+// PeakMemory is the most that this process has had in memory, in bytes; 0 where
+// there is no /proc. What a parent is told of a child's memory begins with the
+// parent's own, from before the child became another program.
+func PeakMemory() int64 { return kilobytes(fromProc("self/status", "VmHWM")) }
+
+// kilobytes reads "123 kB", as bytes; 0 if it is something else.
+func kilobytes(text string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
 }
 
 // stated are the settings that matter for speed.
@@ -61,13 +71,18 @@ func (t *target) server(ctx context.Context) (Server, error) {
 	return s, err
 }
 
-// cpu is the processor time that the private server has used so far, its ended
-// processes included; false for a given server, or where there is no /proc.
-func (t *target) cpu() (time.Duration, bool) {
+// cpu is the processor time that the private server has used so far; 0 for a given
+// server.
+func (t *target) cpu() time.Duration {
 	if t.cluster == nil {
-		return 0, false
+		return 0
 	}
-	postmaster := t.cluster.Pid()
+	return ServerTime(t.cluster.Pid())
+}
+
+// ServerTime is the processor time that a server has used so far: its postmaster's,
+// that of its ended processes, and of those that live. 0 where there is no /proc.
+func ServerTime(postmaster int) time.Duration {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var ticks int64
 	for _, path := range stats {
@@ -78,7 +93,7 @@ func (t *target) cpu() (time.Duration, bool) {
 		ticks += ticksOf(string(text), postmaster)
 	}
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
-	return time.Duration(ticks) * tick, ticks > 0
+	return time.Duration(ticks) * tick
 }
 
 // ticksOf reads a line of /proc/PID/stat: the time of the postmaster with its ended

@@ -131,7 +131,7 @@ func (t *tally) fillIn(r *Result) {
 // run carries a plan out on the table that was filled for it.
 func (b *Bench) run(ctx context.Context, p plan, first int64) (Result, error) {
 	r := p.Result
-	r.Machine, r.Began = thisMachine(), time.Now().UTC()
+	r.Machine, r.Began = ThisMachine(), time.Now().UTC()
 	var err error
 	if r.Server, err = b.target.server(ctx); err != nil {
 		return r, err
@@ -182,18 +182,15 @@ type usage struct {
 
 func (t *target) usage(ctx context.Context) (usage, error) {
 	var u usage
-	u.cpu, _ = t.cpu()
+	u.cpu = t.cpu()
 	err := t.db.WithContext(ctx).Raw(`SELECT CAST(pg_current_wal_lsn() AS text)`).Scan(&u.lsn).Error
 	return u, err
 }
 
 // account notes what the run has cost the server.
 func (b *Bench) account(ctx context.Context, r *Result, before usage) error {
-	cpu, known := b.target.cpu()
 	rows := float64(max(r.Done, 1))
-	if known {
-		r.ServerMicros = float64((cpu - before.cpu).Microseconds()) / rows
-	}
+	r.ServerMicros = float64((b.target.cpu() - before.cpu).Microseconds()) / rows
 	var wal float64
 	err := b.target.db.WithContext(ctx).Raw(`SELECT CAST(pg_current_wal_lsn() - CAST(? AS pg_lsn) AS double precision)`, before.lsn).Scan(&wal).Error
 	if err != nil {

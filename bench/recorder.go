@@ -61,6 +61,7 @@ type report struct {
 	Conflicts  map[string]int64
 	Slices     map[int64]int64
 	First      time.Time
+	Memory     int64 // the process's peak, in bytes
 }
 
 func (r *recorder) report() *report {
@@ -69,5 +70,6 @@ func (r *recorder) report() *report {
 	return &report{
 		Done: r.done.Load(), Lost: r.lost.Load(), Handling: time.Duration(r.handling.Load()),
 		CheckOuts: r.checkOuts, Empty: r.empty, Conflicts: r.conflicts, Slices: r.slices, First: r.first,
+		Memory: PeakMemory(),
 	}
 }

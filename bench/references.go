@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -116,7 +115,7 @@ func prepareLimit(ctx context.Context, t task, rec *recorder) (func(context.Cont
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		step := int64(cmp.Or(t.Batch, 500))
+		step := int64(t.Batch)
 		for from := t.From; from < t.To; from += step {
 			b, err := r.claimOnce(ctx, limitSQL, idsFrom(from, min(from+step, t.To)), r.holder)
 			if err != nil {
@@ -145,52 +144,30 @@ func idsFrom(from, to int64) []int64 {
 // prepareSkipLocked is the usual queue: READ COMMITTED, the head of the queue, FOR
 // UPDATE SKIP LOCKED, and batched completion.
 func prepareSkipLocked(ctx context.Context, t task, rec *recorder) (func(context.Context) error, error) {
-	r, err := newReference(ctx, t, rec)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		for {
-			b, err := r.claimOnce(ctx, skipLockedSQL, cmp.Or(t.Batch, 100), r.holder)
-			if err != nil {
-				return err
-			}
-			if len(b.ids) == 0 {
-				return r.conn.Close(ctx)
-			}
-			if err := r.complete(ctx, b); err != nil {
-				return err
-			}
-		}
-	}, nil
+	return prepareQueue(ctx, t, rec, "read committed", fmt.Sprintf(headSQL, "FOR UPDATE SKIP LOCKED"))
 }
-
-const skipLockedSQL = `
-UPDATE {table} AS d` + claimSet + `
-WHERE d.id IN (
-	SELECT id
-	FROM {table}
-	WHERE NOT is_processed AND available_at <= now()
-	ORDER BY available_at, id
-	LIMIT $1
-	FOR UPDATE SKIP LOCKED
-)` + claimReturning
 
 // prepareNaive is the plain serializable loop: the first unprocessed row, again
 // when somebody else was quicker.
 func prepareNaive(ctx context.Context, t task, rec *recorder) (func(context.Context) error, error) {
+	return prepareQueue(ctx, t, rec, "serializable", fmt.Sprintf(headSQL, ""))
+}
+
+// prepareQueue claims from the head of the queue and completes, until nothing is
+// left. The scenario says how many rows at a time.
+func prepareQueue(ctx context.Context, t task, rec *recorder, isolation, claim string) (func(context.Context) error, error) {
 	r, err := newReference(ctx, t, rec)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.conn.Exec(ctx, `SET default_transaction_isolation = 'serializable'`); err != nil {
+	if _, err := r.conn.Exec(ctx, `SELECT set_config('default_transaction_isolation', $1, false)`, isolation); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		for {
 			var b taken
 			err := r.untilWon(ctx, "check out", func() (err error) {
-				b, err = r.claimOnce(ctx, naiveSQL, cmp.Or(t.Batch, 1), r.holder)
+				b, err = r.claimOnce(ctx, claim, t.Batch, r.holder)
 				return err
 			})
 			if err != nil {
@@ -206,7 +183,7 @@ func prepareNaive(ctx context.Context, t task, rec *recorder) (func(context.Cont
 	}, nil
 }
 
-const naiveSQL = `
+const headSQL = `
 UPDATE {table} AS d` + claimSet + `
 WHERE d.id IN (
 	SELECT id
@@ -214,6 +191,7 @@ WHERE d.id IN (
 	WHERE NOT is_processed AND available_at <= now()
 	ORDER BY available_at, id
 	LIMIT $1
+	%s
 )` + claimReturning
 
 func (r *reference) untilWon(ctx context.Context, op string, try func() error) error {

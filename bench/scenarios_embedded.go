@@ -42,7 +42,7 @@ func (b *Bench) fillSQLite(ctx context.Context, p Parameters) error {
 
 func (b *Bench) runSQLite(ctx context.Context, p plan, _ int64) (Result, error) {
 	r := p.Result
-	r.Machine, r.Began = thisMachine(), time.Now().UTC()
+	r.Machine, r.Began = ThisMachine(), time.Now().UTC()
 	f, err := startFleet(ctx, []task{{Subject: r.Subject, Address: b.target.sqliteFile(), Concurrency: r.Parameters.Concurrency, Batch: r.Parameters.Batch}})
 	if err != nil {
 		return r, err

@@ -48,7 +48,7 @@ func (b *Bench) empty(ctx context.Context) error {
 // timeLoad writes the file first, which is not timed.
 func (b *Bench) timeLoad(ctx context.Context, p plan, load func(context.Context, Parameters) error) (Result, error) {
 	r := p.Result
-	r.Machine, r.Began = thisMachine(), time.Now().UTC()
+	r.Machine, r.Began = ThisMachine(), time.Now().UTC()
 	var err error
 	if r.Server, err = b.target.server(ctx); err != nil {
 		return r, err

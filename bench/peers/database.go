@@ -174,7 +174,7 @@ FROM pg_settings
 WHERE name = ANY ($1)`
 
 func (p *postgres) spent(ctx context.Context) (spending, error) {
-	s := spending{cpu: processorTime(p.cluster.Pid())}
+	s := spending{cpu: bench.ServerTime(p.cluster.Pid())}
 	err := p.conn.QueryRow(ctx, `SELECT CAST(pg_current_wal_lsn() - '0/0' AS bigint)`).Scan(&s.wal)
 	return s, err
 }

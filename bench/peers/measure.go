@@ -104,7 +104,7 @@ func newResult(p peer, plan bench.Parameters, looks []look) bench.Result {
 		Subject:      p.subject,
 		Case:         caseOf(plan),
 		Parameters:   plan,
-		Machine:      thisMachine(),
+		Machine:      bench.ThisMachine(),
 		Seconds:      last.after.Seconds(),
 		Done:         last.done,
 		FirstQuarter: pace(looks, 0, 0.25),

@@ -143,21 +143,3 @@ func TestNewJobsHaveTheirSize(t *testing.T) {
 		}
 	}
 }
-
-func TestServerTicksCountsTheServerOnly(t *testing.T) {
-	const fields = " S 7 0 0 0 0 0 0 0 0 0 10 20 30 40 0"
-	tests := map[string]struct {
-		line string
-		want int64
-	}{
-		"postmaster":          {"7 (postgres)" + strings.Replace(fields, "S 7", "S 1", 1), 100},
-		"its child":           {"8 (postgres: (a) b)" + fields, 30},
-		"another's child":     {"8 (postgres)" + strings.Replace(fields, "S 7", "S 9", 1), 0},
-		"a line of something": {"nonsense", 0},
-	}
-	for name, tt := range tests {
-		if got := serverTicks(tt.line, "7"); got != tt.want {
-			t.Errorf("%s: %d, want %d", name, got, tt.want)
-		}
-	}
-}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/windrow-go/windrow/bench"
 )
 
 // workerVariable makes this program a worker process.
@@ -88,7 +90,7 @@ func workUntilEnd(ctx context.Context, q queue, t task, in io.Reader) (report, e
 		return report{}, err
 	}
 	<-ended
-	r := report{Times: make([]byte, t.Rows), CPU: used, Memory: peakMemory()}
+	r := report{Times: make([]byte, t.Rows), CPU: used, Memory: bench.PeakMemory()}
 	for i := range times {
 		r.Times[i] = byte(min(times[i].Load(), 255))
 	}
