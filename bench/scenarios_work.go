@@ -117,59 +117,95 @@ const (
 // crash kills a process every two leases, and starts no other in its place.
 func crash(b *Bench) []plan {
 	p := b.windrow("", Parameters{Rows: 400_000, Processes: 6, Concurrency: 4})
-	p.tasks = b.same(task{Subject: subjectWindrow, Lease: crashLease, Handling: time.Millisecond})
-	p.crashes = true
-	p.Parameters.Processes = max(p.Parameters.Processes, crashes+1)
-	var killed []time.Time
-	p.meanwhile = func(ctx context.Context, f *fleet) error {
-		for _, victim := range f.workers[:crashes] {
-			pause := crashLease / 2
-			if len(killed) > 0 {
-				pause = 2 * crashLease
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(pause):
-			}
-			victim.killWorker()
-			killed = append(killed, time.Now())
+	fleetOf := b.same(task{Subject: subjectWindrow, Lease: crashLease, Handling: time.Millisecond})
+	p.tasks = func(params Parameters, first int64) []task {
+		tasks := fleetOf(params, first)
+		for i := range tasks {
+			tasks[i].Holder = victim(i)
 		}
-		return nil
+		return tasks
 	}
+	p.crashes = true
 	p.measure = func(ctx context.Context, p plan, first int64) (Result, error) {
-		killed = nil
+		var k kills
+		p.meanwhile = func(ctx context.Context, f *fleet) error { return k.make(ctx, b.target, f) }
 		r, err := b.run(ctx, p, first)
 		if err != nil {
 			return r, err
 		}
-		return r, b.recovery(ctx, &r, killed)
+		return r, k.recovery(ctx, b.target, &r)
 	}
 	return []plan{p}
 }
 
-// recovery says how long after a worker's death its rows were handed out again,
-// the first and the last of them. The reports of dead workers are missing, so the
-// rows are counted in the table.
-func (b *Bench) recovery(ctx context.Context, r *Result, killed []time.Time) error {
-	var lost []time.Time
-	err := b.target.db.WithContext(ctx).Raw(`SELECT last_checkout FROM ` + b.target.table() + ` WHERE losses > 0`).Scan(&lost).Error
+// victim is the name under which a worker holds rows.
+func victim(i int) string { return fmt.Sprintf("bench/%d", i) }
+
+// kills are the workers killed, and the rows that each held.
+type kills struct {
+	made int
+	held []heldAtDeath
+}
+
+type heldAtDeath struct {
+	ID   int64
+	Died time.Time // by the database's clock
+}
+
+func (k *kills) make(ctx context.Context, t *target, f *fleet) error {
+	pause := crashLease / 2
+	for i := range min(crashes, len(f.workers)-1) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		f.workers[i].killWorker()
+		k.made++
+		var held []heldAtDeath
+		err := t.db.WithContext(ctx).Raw(`SELECT id, clock_timestamp() AS died FROM `+t.table()+
+			` WHERE checked_out_by = ? AND NOT is_processed`, victim(i)).Scan(&held).Error
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		k.held = append(k.held, held...)
+		pause = 2 * crashLease
+	}
+	return nil
+}
+
+// recovery says how long after their worker's death rows were handed out again, the
+// first and the last of them.
+func (k *kills) recovery(ctx context.Context, t *target, r *Result) error {
+	died := make(map[int64]time.Time, len(k.held))
+	for _, h := range k.held {
+		died[h.ID] = h.Died
+	}
+	var again []struct {
+		ID           int64
+		LastCheckout time.Time
+	}
+	err := t.db.WithContext(ctx).Raw(`SELECT id, last_checkout FROM ` + t.table() + ` WHERE losses > 0`).Scan(&again).Error
 	if err != nil {
 		return err
 	}
-	r.Figures = map[string]float64{"workers_killed": float64(len(killed)), "rows_lost_and_worked_again": float64(len(lost)), "lease_seconds": crashLease.Seconds()}
-	var least, most time.Duration
-	for _, at := range lost {
-		for _, kill := range slices.Backward(killed) {
-			if after := at.Sub(kill); after > 0 {
-				most = max(most, after)
-				if least == 0 || after < least {
-					least = after
-				}
-				break
-			}
+	var back []time.Duration
+	for _, row := range again {
+		if at, known := died[row.ID]; known {
+			back = append(back, row.LastCheckout.Sub(at))
 		}
 	}
-	r.Figures["first_row_back_seconds"], r.Figures["last_row_back_seconds"] = least.Seconds(), most.Seconds()
+	r.Figures = map[string]float64{
+		"workers_killed":             float64(k.made),
+		"rows_lost_and_worked_again": float64(len(again)),
+		"lease_seconds":              crashLease.Seconds(),
+	}
+	if len(back) > 0 {
+		r.Figures["first_row_back_seconds"] = slices.Min(back).Seconds()
+		r.Figures["last_row_back_seconds"] = slices.Max(back).Seconds()
+	}
 	return nil
 }

@@ -39,6 +39,7 @@ type task struct {
 	Concurrency int
 	Batch       int           // 0: automatic
 	Lease       time.Duration // 0: the default
+	Holder      string        // "": as it comes
 	Handling    time.Duration // what the handler takes for a row
 	FailEvery   int           // every n-th row fails at its first try; 0: none
 	RetryMin    time.Duration
@@ -136,6 +137,7 @@ func prepareWindrow(ctx context.Context, t task, rec *recorder) (func(context.Co
 		Concurrency: t.Concurrency,
 		MaxBatch:    t.Batch,
 		Lease:       t.Lease,
+		Holder:      t.Holder,
 		RetryMin:    t.RetryMin,
 		UntilEmpty:  t.Limit == 0,
 	})

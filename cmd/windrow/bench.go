@@ -40,6 +40,9 @@ func (a *app) benchCommand() *cobra.Command {
 			if err := a.benchDatabase(&opts); err != nil {
 				return err
 			}
+			if min(opts.Rows, opts.Processes, opts.Concurrency, opts.Batch, opts.Payload, opts.Rounds) < 0 || opts.Seconds < 0 {
+				return usagef("bench: a number must not be negative")
+			}
 			names := args
 			if args[0] == "all" {
 				names = bench.Names()
@@ -76,7 +79,11 @@ Scenarios:
 	for _, name := range bench.Names() {
 		fmt.Fprintf(&b, "  %-11s %s\n", name, bench.About(name))
 	}
-	b.WriteString("  all         all of them, one after the other")
+	b.WriteString(`  all         all of them, one after the other; the last takes half an hour
+
+A scenario that varies something (contention the processes and the batch, scale the
+rows, wide the payload) keeps to what is typed. load and sqlite have one process and
+go on to the end, whatever --processes, --batch of load, and --seconds say.`)
 	return b.String()
 }
 
