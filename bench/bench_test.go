@@ -30,6 +30,11 @@ func TestScenarios(t *testing.T) {
 				if r.Scenario != name || r.Done == 0 || r.RowsPerSecond <= 0 || r.Machine.Cores == 0 || r.Server.Version == "" {
 					t.Errorf("a result without substance: %+v", r)
 				}
+				for figure := range r.Figures {
+					if bench.AboutFigure(figure) == "" {
+						t.Errorf("%s is not explained", figure)
+					}
+				}
 			}
 			if err := bench.Run(t.Context(), name, opts); err != nil {
 				t.Fatal(err)

@@ -41,7 +41,7 @@ type Result struct {
 	Doubled int64 `json:"doubled"` // rows handed out while another claim was good
 
 	// Figures are the scenario's own, such as slots_busy or last_percent_seconds;
-	// docs/benchmarks.md says what each means.
+	// [AboutFigure] says what each means.
 	Figures map[string]float64 `json:"figures,omitempty"`
 }
 

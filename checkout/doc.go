@@ -32,7 +32,7 @@
 //
 // Towards the end all workers meet at the same few rows. There a traffic light
 // keeps them apart: a transaction-scoped advisory lock on each range of 4,096
-// ids, tried inside the claim. Red means aim elsewhere, not wait. Nothing depends
+// ids (of 512 for claims of up to 16 rows), tried inside the claim. Red means aim elsewhere, not wait. Nothing depends
 // on it: without it everything is as correct, only slower in the last percent
 // (draining 300,000 rows by 40 claimers: 5.4 s with it, 7.9 s without, 47 s when
 // claiming where one looks, with random starts).

@@ -102,6 +102,14 @@ func (p *page) figures(all []group) {
 	if len(t.columns) > identifying {
 		p.paragraph("%s", t)
 	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if about := bench.AboutFigure(name); about != "" {
+			p.WriteString("- `" + name + "`: " + about + "\n")
+		}
+	}
+	if len(names) > 0 {
+		p.WriteString("\n")
+	}
 }
 
 func (g group) hasFigures() bool {
