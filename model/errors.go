@@ -20,41 +20,72 @@ var (
 
 // Permanent marks err as hopeless: the row fails at once, without another try.
 func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &handlerError{err: err, permanent: true}
+	return mark(err, handlerError{permanent: true})
 }
 
-// RetryAfter asks for another try no sooner than d from now. The try counts.
+// RetryAfter asks for another try no sooner than d from now. The try counts,
+// unless err is marked by [Unavailable] as well.
 func RetryAfter(d time.Duration, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &handlerError{err: err, after: d, hasAfter: true}
+	return mark(err, handlerError{after: d, hasAfter: true})
+}
+
+// Unavailable says that the handler can't serve now, whatever the row: a service
+// that is down or asks to slow down, a program that can't be started. It is not
+// the row's fault, so the row goes back without losing an attempt, and the worker
+// slows down until the handler serves again.
+func Unavailable(err error) error {
+	return mark(err, handlerError{unavailable: true})
 }
 
 // IsPermanent tells whether err was marked by [Permanent].
 func IsPermanent(err error) bool {
-	var h *handlerError
-	return errors.As(err, &h) && h.permanent
+	return find(err, func(h *handlerError) bool { return h.permanent }) != nil
+}
+
+// IsUnavailable tells whether err was marked by [Unavailable].
+func IsUnavailable(err error) bool {
+	return find(err, func(h *handlerError) bool { return h.unavailable }) != nil
 }
 
 // RetryDelay returns the delay that err asks for by [RetryAfter], if it does.
 func RetryDelay(err error) (time.Duration, bool) {
-	var h *handlerError
-	if errors.As(err, &h) && h.hasAfter {
-		return h.after, true
+	h := find(err, func(h *handlerError) bool { return h.hasAfter })
+	if h == nil {
+		return 0, false
 	}
-	return 0, false
+	return h.after, true
 }
 
+// handlerError is a mark on an error. One error may bear several.
 type handlerError struct {
-	err       error
-	permanent bool
-	after     time.Duration
-	hasAfter  bool
+	err         error
+	permanent   bool
+	unavailable bool
+	after       time.Duration
+	hasAfter    bool
 }
 
 func (e *handlerError) Error() string { return e.err.Error() }
 func (e *handlerError) Unwrap() error { return e.err }
+
+func mark(err error, m handlerError) error {
+	if err == nil {
+		return nil
+	}
+	m.err = err
+	return &m
+}
+
+// find returns the outermost mark on err for which want is true.
+func find(err error, want func(*handlerError) bool) *handlerError {
+	for {
+		var h *handlerError
+		if !errors.As(err, &h) {
+			return nil
+		}
+		if want(h) {
+			return h
+		}
+		err = h.err
+	}
+}
