@@ -60,15 +60,21 @@ func (e exhausted) next(id int64) int64 {
 	return afterAll
 }
 
-// somewhere returns a random id from after low up to high that is not exhausted, or
-// low if there is none.
-func (e exhausted) somewhere(low, high int64) int64 {
+// left returns how many ids from after low up to high are not exhausted.
+func (e exhausted) left(low, high int64) int64 {
 	left := high - low
 	for _, s := range e {
 		left -= max(0, min(s.Last, high)-max(s.First, low))
 	}
+	return left
+}
+
+// somewhere returns a random place from low up to high, after which an id follows
+// that is not exhausted, if there is one.
+func (e exhausted) somewhere(low, high int64) (after int64, ok bool) {
+	left := e.left(low, high)
 	if left <= 0 {
-		return low
+		return 0, false
 	}
 	id := low + rand.Int64N(left)
 	for _, s := range e {
@@ -76,5 +82,5 @@ func (e exhausted) somewhere(low, high int64) int64 {
 			id += s.Last - max(s.First, low)
 		}
 	}
-	return min(id, high)
+	return min(id, high-1), true
 }

@@ -40,9 +40,9 @@ func TestExhaustedStretches(t *testing.T) {
 		for id := low + 1; id <= high; id++ {
 			some = some || !gone[id]
 		}
-		got := e.somewhere(low, high)
-		if got < low || got > high || some && gone[got+1] {
-			t.Fatalf("somewhere in (%d, %d]: %d, of %v", low, high, got, e)
+		got, ok := e.somewhere(low, high)
+		if ok != some || ok && (got < low || got >= high || gone[got+1]) {
+			t.Fatalf("somewhere in (%d, %d]: %d, %v, of %v", low, high, got, ok, e)
 		}
 	})
 }

@@ -54,10 +54,41 @@ WHERE NOT is_processed
 ORDER BY available_at, id
 LIMIT %d`
 
+// sample reads single rows, by their ids.
+func (s *Postgres) sample(ctx context.Context, ids []int64) ([]int64, error) {
+	var fresh []int64
+	_, err := s.peek(ctx, txn.Statement{
+		SQL:  s.sql.sample,
+		Args: []any{pgx.NamedArgs{"ids": ids}},
+		Rows: into(&fresh),
+	})
+	return fresh, err
+}
+
+const sampleSQL = `
+SELECT id
+FROM {schema}.datasets
+WHERE id = ANY(CAST(@ids AS bigint[]))
+	AND is_processed IS NOT TRUE
+	AND available_at <= TIMESTAMPTZ 'epoch'`
+
+func (s *Postgres) bounds(ctx context.Context) (low, high int64, ok bool, err error) {
+	return s.lowAndHigh(ctx, s.sql.bounds)
+}
+
+const boundsSQL = `
+SELECT
+	(SELECT id FROM {schema}.datasets ORDER BY id LIMIT 1) AS low,
+	(SELECT id FROM {schema}.datasets ORDER BY id DESC LIMIT 1) AS high`
+
 func (s *Postgres) freshBounds(ctx context.Context) (low, high int64, ok bool, err error) {
+	return s.lowAndHigh(ctx, s.sql.freshBounds)
+}
+
+func (s *Postgres) lowAndHigh(ctx context.Context, sql string) (low, high int64, ok bool, err error) {
 	var lowest, highest *int64
 	_, err = s.peek(ctx, txn.Statement{
-		SQL: s.sql.freshBounds,
+		SQL: sql,
 		Rows: func(rows pgx.Rows) error {
 			rows.Next()
 			return rows.Scan(&lowest, &highest)

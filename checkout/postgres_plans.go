@@ -79,6 +79,8 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 	cols, _ := columnsOf(batch) // fails only for different holders
 	peeks := []*hotStatement{
 		{name: "peek fresh", sql: fmt.Sprintf(s.sql.peekFresh, windowFor(peekBatches*n)), args: pgx.NamedArgs{"after": near, "up_to": int64(afterAll)}, index: queueIndex},
+		{name: "sample", sql: s.sql.sample, args: pgx.NamedArgs{"ids": cols.ids[:samples]}, index: keyIndex},
+		{name: "bounds", sql: s.sql.bounds, index: keyIndex},
 		{name: "fresh bounds", sql: s.sql.freshBounds, index: queueIndex},
 		{name: "peek due", sql: fmt.Sprintf(s.sql.peekDue, windowFor(2*n)), args: pgx.NamedArgs{"from": time.Now().Add(-time.Minute)}, index: queueIndex},
 	}

@@ -64,7 +64,7 @@ func (f *fixture) wantFaults(cure string, statements ...string) map[string]check
 
 var (
 	looks  = []string{"peek fresh", "fresh bounds", "peek due", "agenda", "newest claim"}
-	writes = []string{"claim", "check in", "renew"}
+	keyed = []string{"bounds", "check in", "claim", "renew", "sample"}
 )
 
 func TestPlansOfABigTableAreFine(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAPlanWithoutItsIndexIsFound(t *testing.T) {
 		statements []string
 	}{
 		"unprocessed_datasets_idx": {`DROP INDEX windrow.unprocessed_datasets_idx`, looks},
-		"datasets_pkey":            {`ALTER TABLE windrow.datasets DROP CONSTRAINT datasets_pkey`, writes},
+		"datasets_pkey":            {`ALTER TABLE windrow.datasets DROP CONSTRAINT datasets_pkey`, keyed},
 	} {
 		check(t, f.raw.Exec(tt.drop).Error)
 		faults := f.wantFaults("the index "+index+" is missing: ", tt.statements...)
@@ -167,8 +167,8 @@ func TestAGenericPlanIsLookedAt(t *testing.T) {
 	f := bigJob(t)
 	f.set("plan_cache_mode", "force_generic_plan")
 	check(t, f.raw.Exec(`ALTER TABLE windrow.datasets DROP CONSTRAINT datasets_pkey`).Error)
-	for _, fault := range f.wantFaults("the index datasets_pkey is missing: ", writes...) {
-		if !strings.HasSuffix(fault.Found, " in the generic plan") {
+	for _, fault := range f.wantFaults("the index datasets_pkey is missing: ", keyed...) {
+		if fault.Statement != "bounds" && !strings.HasSuffix(fault.Found, " in the generic plan") { // bounds has no arguments
 			t.Errorf("%s: found %q", fault.Statement, fault.Found)
 		}
 	}

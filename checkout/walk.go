@@ -25,9 +25,6 @@ const (
 	minPeek     = 256
 	maxPeek     = 4096
 
-	// landings bounds the tries to land in an unfinished stretch.
-	landings = 3
-
 	// The pauses after a claim that brought nothing, random below these.
 	firstPause   = 10 * time.Millisecond
 	longestPause = 160 * time.Millisecond
@@ -56,6 +53,10 @@ type table interface {
 	// peekFresh lists up to n fresh keys above after, up to upTo, in order. It
 	// promises nothing about them.
 	peekFresh(ctx context.Context, after, upTo int64, n int) ([]int64, error)
+	// sample returns those of ids that are fresh.
+	sample(ctx context.Context, ids []int64) ([]int64, error)
+	// bounds returns the lowest and the highest key, if any.
+	bounds(ctx context.Context) (low, high int64, ok bool, err error)
 	// freshBounds returns the lowest and the highest fresh key, if any.
 	freshBounds(ctx context.Context) (low, high int64, ok bool, err error)
 	// peekDue lists up to n rows whose vesting time lies after from and is past,
@@ -91,8 +92,12 @@ type walker struct {
 	low    int64 // no fresh key at or below it when last seen
 	high   int64
 	span   int64     // ids between low and high, at most so far
+	reach  int64     // how many ids a look spans at most
+	behind []int64   // keys that were left to others; the newest last
+	astray bool      // the cursor has to be put elsewhere before the next look
+	blind  bool      // it was, and whether anything is there isn't known
+	sparse bool      // the last samples met few fresh rows: take more
 	missed time.Time // since when nothing is found; zero: something was
-	jumped bool      // the next peek follows a jump: begin anywhere in what it finds
 
 	// The look-out for rows that have come due.
 	due       []int64
@@ -106,7 +111,7 @@ type walker struct {
 
 func newWalker(t table, policy txn.Policy) *walker {
 	policy.AtOnce = true
-	return &walker{table: t, policy: policy, watermark: model.Sentinel}
+	return &walker{table: t, policy: policy, watermark: model.Sentinel, reach: shortReach}
 }
 
 // checkOut claims up to n rows. A conflict is tried again at once, elsewhere and
@@ -129,6 +134,7 @@ func (w *walker) checkOut(ctx context.Context, holder string, lease time.Duratio
 
 // tryOnce makes one claim and tells for how many rows it asked: 0 if it saw none.
 func (w *walker) tryOnce(ctx context.Context, holder string, lease time.Duration, n int) (claims []model.Claim, asked int, err error) {
+	var tried []int64
 	err = txn.Retry(ctx, w.policy, func() error {
 		keys, err := w.next(ctx, lease, n)
 		if err != nil || len(keys) == 0 {
@@ -136,18 +142,20 @@ func (w *walker) tryOnce(ctx context.Context, holder string, lease time.Duration
 		}
 		got, err := w.table.claim(ctx, holder, lease, keys)
 		if err != nil {
-			w.jump()
+			w.jump(keys)
 			n = max(1, n/2)
 			return err
 		}
-		claims, asked = got, len(keys)
+		claims, asked, tried = got, len(keys), keys
 		return nil
 	})
 	switch {
 	case err == nil && asked == 0:
 		w.miss()
-	case len(claims) < (asked+1)/2:
-		w.jump() // somebody else walks here
+	case len(claims) == 0 && asked > 0: // the light was red, or somebody else was quicker
+		w.jump(tried)
+	case len(claims) < (asked+1)/2: // somebody else walks here
+		w.jump(nil)
 	}
 	if len(claims) > 0 {
 		w.missed = time.Time{}
@@ -160,7 +168,7 @@ func (w *walker) miss() {
 	if w.missed.IsZero() {
 		w.missed = time.Now()
 	}
-	if w.span < largeTable || time.Since(w.missed) > missesInVain {
+	if w.span < largeTable || time.Since(w.missed) > missesInVain && w.gone.left(w.low, w.high) <= 0 {
 		w.forget()
 		return
 	}
@@ -178,7 +186,7 @@ func (w *walker) large() bool {
 // beginning.
 func (w *walker) forget() {
 	w.placed = false
-	w.gone, w.window = nil, stretch{}
+	w.gone, w.window, w.behind = nil, stretch{}, nil
 	w.watermark, w.spreadTo = model.Sentinel, time.Time{}
 	w.nextLook = time.Time{}
 	w.fullLook = time.Now().Add(fullLookEvery)
@@ -220,120 +228,6 @@ func take(keys *[]int64, n int) []int64 {
 	}
 	*keys = all[k:]
 	return all[:k]
-}
-
-// walkOn peeks at the next stretch of fresh keys, and begins again from the
-// lowest when it has come to the end.
-func (w *walker) walkOn(ctx context.Context, n int) error {
-	if !w.placed {
-		if err := w.place(ctx); err != nil || !w.placed {
-			return err
-		}
-	}
-	window := windowFor(peekBatches * n)
-	w.gone.add(w.window.First, w.window.Last)
-	w.window = stretch{}
-	keys, err := w.look(ctx, window)
-	for try := 0; try < landings && err == nil && w.slid(keys); try++ {
-		w.land()
-		keys, err = w.look(ctx, window)
-	}
-	first, whole := w.cursor, len(keys) == window
-	if err == nil && !whole { // few are left here, or none: those at the beginning as well
-		w.cursor = w.low
-		var more []int64
-		more, err = w.look(ctx, window)
-		more = slices.DeleteFunc(more, func(id int64) bool { return len(keys) > 0 && id >= keys[0] })
-		keys = append(more, keys...)
-	}
-	if err != nil || len(keys) == 0 {
-		return err
-	}
-	if w.jumped && len(keys) > 1 {
-		w.jumped = false
-		keys = keys[rand.IntN(len(keys)):] // the rest is met on the next round
-		first = keys[0] - 1
-	}
-	w.fresh = keys[:len(keys)-len(keys)%min(n, len(keys))] // no small claim for the rest
-	w.cursor = w.fresh[len(w.fresh)-1]
-	if whole {
-		w.window = stretch{first, w.cursor}
-	}
-	return nil
-}
-
-// look peeks from the cursor on, past the stretches that are known to be finished,
-// and notes what it has found to be so. It returns no keys at the end of the table.
-func (w *walker) look(ctx context.Context, window int) ([]int64, error) {
-	for {
-		w.cursor = w.gone.beyond(w.cursor)
-		upTo := w.gone.next(w.cursor)
-		keys, err := w.table.peekFresh(ctx, w.cursor, upTo, window)
-		if err != nil {
-			return nil, err
-		}
-		if len(keys) > 0 {
-			w.gone.add(w.cursor, keys[0]-1)
-			if len(keys) < window && upTo < afterAll {
-				w.gone.add(keys[len(keys)-1], upTo)
-			}
-			return keys, nil
-		}
-		w.gone.add(w.cursor, min(upTo, w.high))
-		if upTo == afterAll {
-			return nil, nil
-		}
-		w.cursor = upTo
-	}
-}
-
-// land puts the cursor somewhere else.
-func (w *walker) land() {
-	w.cursor = w.gone.somewhere(w.low, w.high)
-	w.jumped = true
-}
-
-// slid tells whether a peek has come upon a stretch that is finished. Where that
-// ends somebody is at work: better to land somewhere beyond. Where keys are far
-// apart anyway, a gap proves nothing.
-func (w *walker) slid(keys []int64) bool {
-	if len(keys) == 0 || keys[0] >= w.high {
-		return false
-	}
-	gap, usual := keys[0]-w.cursor, (keys[len(keys)-1]-keys[0])/int64(len(keys))
-	return gap > max(maxSpan, 16*usual)
-}
-
-// windowFor rounds a number of keys up to one of a few: the limit stands in the
-// statement's text, and every text is prepared once on each connection.
-func windowFor(keys int) int {
-	window := minPeek
-	for window < keys && window < maxPeek {
-		window *= 2
-	}
-	return window
-}
-
-// place puts the cursor somewhere between the lowest and the highest fresh key.
-func (w *walker) place(ctx context.Context) error {
-	low, high, ok, err := w.table.freshBounds(ctx)
-	if err != nil || !ok {
-		return err
-	}
-	w.low, w.high, w.placed = low-1, high, true
-	w.span = max(w.span, high-low)
-	w.cursor = w.low + rand.Int64N(w.high-w.low)
-	return nil
-}
-
-// jump leaves the place where somebody else is.
-func (w *walker) jump() {
-	w.fresh, w.due = nil, nil
-	w.window = stretch{}
-	w.nextLook = time.Time{}
-	if w.placed && w.high > w.low {
-		w.land()
-	}
 }
 
 // lookForDue looks for rows whose vesting time has passed: from the watermark,

@@ -1,0 +1,253 @@
+package checkout
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	// A look spans so many ids at first. Where it finds few keys it has waded through
+	// the index entries of rows finished lately: cheap where the server can forget
+	// them, but a microsecond or more each while somebody holds an old snapshot, and
+	// without a bound each process of a fleet would wade through all of them.
+	shortReach = 16 << 10
+	longReach  = 1 << 40
+
+	// A look that finds few keys in less than the first has met a gap, so the next
+	// reaches further; one that takes longer than the second, less far.
+	cheapLook = 2 * time.Millisecond
+	dearLook  = 20 * time.Millisecond
+
+	// So many ids are tried to find a place with fresh rows: the second number once
+	// the first has met few. They cost as much as a short look through finished
+	// rows, and show the whole table.
+	samples     = 64
+	moreSamples = 1024
+	// So many of the keys that were left to others are tried along with them, and so
+	// many remembered.
+	recalls    = 192
+	mostBehind = 4096
+
+	// mostLooks bounds the looks before the claimer is told that there is nothing.
+	mostLooks = 16
+)
+
+// walkOn peeks at the next stretch of fresh keys.
+func (w *walker) walkOn(ctx context.Context, n int) error {
+	if !w.placed {
+		if err := w.place(ctx); err != nil || !w.placed {
+			return err
+		}
+	}
+	w.gone.add(w.window.First, w.window.Last)
+	w.window = stretch{}
+	window := windowFor(peekBatches * n)
+	if w.span < shortReach {
+		return w.lookRound(ctx, window, n)
+	}
+	for range mostLooks {
+		if w.astray {
+			if there, err := w.land(ctx, window); err != nil || !there {
+				return err
+			}
+		}
+		if len(w.fresh) == 0 {
+			if err := w.lookAhead(ctx, window, n); err != nil {
+				return err
+			}
+		}
+		if len(w.fresh) > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// place learns how far the keys go, and puts the cursor somewhere.
+func (w *walker) place(ctx context.Context) error {
+	low, high, ok, err := w.table.bounds(ctx)
+	if err == nil && ok && high-low < shortReach {
+		low, high, ok, err = w.table.freshBounds(ctx)
+	}
+	if err != nil || !ok {
+		return err
+	}
+	w.low, w.high, w.placed = low-1, high, true
+	w.span = max(w.span, high-low)
+	w.cursor = w.low + rand.Int64N(w.high-w.low)
+	w.astray = w.span >= shortReach
+	return nil
+}
+
+// land puts the cursor where there are fresh rows. If those are too few to be come
+// upon by chance, the next to be tried are those that had been left to others; if
+// there are none of these either, the cursor is put anywhere that isn't known to be
+// finished. It returns false if that is nowhere.
+func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
+	recalled := w.behind[max(0, len(w.behind)-recalls):]
+	ids := slices.Clone(recalled)
+	for range w.samples() {
+		after, ok := w.gone.somewhere(w.low, w.high)
+		if !ok {
+			break
+		}
+		ids = append(ids, after+1)
+	}
+	if len(ids) == 0 {
+		return false, nil
+	}
+	fresh, err := w.table.sample(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	w.behind = w.behind[:len(w.behind)-len(recalled)]
+	left, hits := partition(fresh, recalled)
+	w.sparse = len(hits) < 4
+	switch {
+	case len(hits) > 0: // a little before, so that no small remainder is left there
+		w.behind = append(w.behind, left...)
+		w.cursor = max(w.low, hits[rand.IntN(len(hits))]-1-int64(window/2))
+	case len(left) > 0:
+		w.fresh, w.window = left, stretch{}
+		return true, nil
+	case len(ids) == len(recalled):
+		return len(w.behind) > 0, nil
+	default:
+		w.cursor = ids[len(ids)-1] - 1
+	}
+	w.astray, w.blind = false, len(hits) == 0
+	return true, nil
+}
+
+func (w *walker) samples() int {
+	if w.sparse {
+		return moreSamples
+	}
+	return samples
+}
+
+// partition splits ids into those that are among some and the others, each in order.
+func partition(ids, some []int64) (in, out []int64) {
+	slices.Sort(ids)
+	sorted := slices.Sorted(slices.Values(some))
+	for _, id := range slices.Compact(ids) {
+		if _, there := slices.BinarySearch(sorted, id); there {
+			in = append(in, id)
+		} else {
+			out = append(out, id)
+		}
+	}
+	return in, out
+}
+
+// lookAhead peeks from the cursor as far as it reaches, or up to the next stretch
+// that is known to be finished.
+func (w *walker) lookAhead(ctx context.Context, window, n int) error {
+	from := w.gone.beyond(w.cursor)
+	upTo := w.gone.next(from)
+	if from+w.reach < w.high {
+		upTo = min(upTo, from+w.reach)
+	}
+	began := time.Now()
+	keys, err := w.table.peekFresh(ctx, from, upTo, window)
+	if err != nil {
+		return err
+	}
+	w.cursor = upTo
+	if len(keys) < window/2 {
+		w.astray = true // somebody else has been here
+		w.adjustReach(time.Since(began))
+	}
+	if len(keys) == 0 {
+		w.gone.add(from, min(upTo, w.high))
+		return nil
+	}
+	w.gone.add(from, keys[0]-1)
+	if len(keys) < window {
+		w.gone.add(keys[len(keys)-1], min(upTo, w.high))
+	} else {
+		keys = wholeClaims(keys, n)
+		w.cursor = keys[len(keys)-1]
+	}
+	w.try(keys)
+	return nil
+}
+
+// adjustReach is told how long a look took that found little.
+func (w *walker) adjustReach(took time.Duration) {
+	switch {
+	case took < cheapLook:
+		w.reach = min(w.reach*4, longReach)
+	case took > dearLook:
+		w.reach = max(w.reach/4, shortReach)
+	}
+}
+
+// lookRound peeks in a table that one look can span: from the cursor to the end,
+// and if few are left there, at those from the beginning on as well.
+func (w *walker) lookRound(ctx context.Context, window, n int) error {
+	keys, err := w.table.peekFresh(ctx, w.cursor, afterAll, window)
+	if err != nil {
+		return err
+	}
+	if len(keys) == window {
+		keys = wholeClaims(keys, n)
+	} else {
+		more, err := w.table.peekFresh(ctx, w.low, afterAll, window)
+		if err != nil {
+			return err
+		}
+		more = slices.DeleteFunc(more, func(id int64) bool { return len(keys) > 0 && id >= keys[0] })
+		keys = append(more, keys...)
+	}
+	if len(keys) > 0 {
+		w.cursor = keys[len(keys)-1]
+		w.try(keys)
+	}
+	return nil
+}
+
+// wholeClaims leaves the keys out that would make a small last claim.
+func wholeClaims(keys []int64, n int) []int64 {
+	return keys[:len(keys)-len(keys)%min(n, len(keys))]
+}
+
+// try makes the keys of a look the next to be tried. After a landing without
+// sight it begins anywhere among them, as others may have landed likewise.
+func (w *walker) try(keys []int64) {
+	if w.blind {
+		w.blind = false
+		from := rand.IntN(len(keys))
+		w.behind = append(w.behind, keys[:from]...)
+		keys = keys[from:]
+	}
+	w.fresh = keys
+	w.window = stretch{keys[0] - 1, keys[len(keys)-1]}
+}
+
+// windowFor rounds a number of keys up to one of a few: the limit stands in the
+// statement's text, and every text is prepared once on each connection.
+func windowFor(keys int) int {
+	window := minPeek
+	for window < keys && window < maxPeek {
+		window *= 2
+	}
+	return window
+}
+
+// jump leaves the place where somebody else is, and remembers the keys that are
+// left there, tried ones among them: rows that nobody remembers are dear to find
+// when they are the last.
+func (w *walker) jump(tried []int64) {
+	w.behind = append(append(w.behind, w.fresh...), tried...)
+	w.behind = w.behind[max(0, len(w.behind)-mostBehind):]
+	w.fresh, w.due = nil, nil
+	w.window = stretch{}
+	w.nextLook = time.Time{}
+	w.astray = true
+	if w.span < shortReach && w.placed {
+		w.cursor, w.blind = w.low+rand.Int64N(w.high-w.low), true
+	}
+}
