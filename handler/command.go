@@ -28,12 +28,14 @@ const exitDataError = 65
 //
 // An exit status other than 0, or a death by signal, is an error with the end of
 // standard error (2 KiB). It is retried, except after status 65 (EX_DATAERR),
-// which says that the row's data is wrong: that fails the row for good.
+// which says that the row's data is wrong: that fails the row for good. A command
+// that can't be started is model.Unavailable, unless it is for the row's data.
 //
 // The environment is windrow's own without WINDROW_* and PG* variables, which
 // lead to its database, and with WINDROW_ROW_ID, WINDROW_ROW_KEY (empty if the
 // row has none), WINDROW_ROW_ATTEMPT (1 for the first try) and
-// WINDROW_ROW_IDEMPOTENCY_KEY (see [model.Dataset.IdempotencyKey]).
+// WINDROW_ROW_IDEMPOTENCY_KEY (see [model.Dataset.IdempotencyKey]). With OutputDir
+// there is WINDROW_ROW_OUTPUT, a path to write a file to (see [OutputFile]).
 //
 // The process leads a process group. When it ends, what is left of its group is
 // killed. At the timeout or a cancel the whole group gets SIGTERM and, two
@@ -59,7 +61,7 @@ func NewCommand(options CommandOptions) (*Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := options.program()
+	program, err := options.commandLine().program()
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +85,27 @@ func NewCommand(options CommandOptions) (*Command, error) {
 func (c *Command) Fingerprint() string { return c.fingerprint }
 
 // Handle runs the command for one row and returns a json.RawMessage, a string
-// or nil.
+// or nil, or a model.Answer with one of these if the row has an output file.
 func (c *Command) Handle(ctx context.Context, row model.Dataset) (any, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	if c.options.OutputDir == "" {
+		return c.run(ctx, row, c.environment.with(row))
+	}
+	file := NewOutputFile(c.options.OutputDir, row)
+	made, err := c.run(ctx, row, append(c.environment.with(row), "WINDROW_ROW_OUTPUT="+file.Path()))
+	if err == nil {
+		made, err = file.Answer(made)
+	}
+	if err != nil {
+		file.Remove()
+		return nil, err
+	}
+	return made, nil
+}
+
+func (c *Command) run(ctx context.Context, row model.Dataset, environment []string) (any, error) {
 	arguments, err := renderAll(c.templates, row.Data)
 	if err != nil {
 		return nil, err
@@ -102,11 +120,11 @@ func (c *Command) Handle(ctx context.Context, row model.Dataset) (any, error) {
 	cut, err := runGroup(ctx, &exec.Cmd{
 		Path:   c.program,
 		Args:   arguments,
-		Env:    c.environment.with(row),
+		Env:    environment,
 		Stdin:  bytes.NewReader(inputLine(row.Data)),
 		Stdout: stdout,
 		Stderr: stderr,
-	})
+	}, func() {})
 	switch {
 	case stdout.err != nil:
 		return nil, model.Permanent(stdout.err)
@@ -118,19 +136,27 @@ func (c *Command) Handle(ctx context.Context, row model.Dataset) (any, error) {
 	return result(stdout.kept.Bytes(), c.options.JSON)
 }
 
-// inputLine is the data as one line. A newline within JSON can only be white
-// space.
+// inputLine is the data as one line; data that is no JSON stays as it is.
 func inputLine(data json.RawMessage) []byte {
+	line, err := appendOneLine(make([]byte, 0, len(data)+1), data)
+	if err != nil {
+		line = append(line, data...)
+	}
+	return append(line, '\n')
+}
+
+// appendOneLine appends the data without line breaks: within JSON they can only be
+// white space. No data is null.
+func appendOneLine(line []byte, data json.RawMessage) ([]byte, error) {
 	if len(data) == 0 {
-		return []byte("null\n")
+		return append(line, "null"...), nil
 	}
-	var line bytes.Buffer
-	line.Grow(len(data) + 1)
-	if !bytes.ContainsRune(data, '\n') || json.Compact(&line, data) != nil {
-		line.Write(data)
+	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
+		return append(line, data...), nil
 	}
-	line.WriteByte('\n')
-	return line.Bytes()
+	compact := bytes.NewBuffer(line)
+	err := json.Compact(compact, data)
+	return compact.Bytes(), err
 }
 
 // cutError is why a command was ended: for a timeout with the end of stderr.
@@ -145,33 +171,38 @@ func cutError(cause error, stderr *tail) error {
 // runError translates an error of starting or running the command.
 func runError(name string, err error, stderr *tail) error {
 	var start *startError
-	if errors.As(err, &start) {
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		return model.Permanent(fmt.Errorf("start %s: %w: let it read the row from standard input", name, err))
+	case errors.As(err, &start):
 		return explainStart(name, err)
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
-		return withTail(fmt.Errorf("killed by %s (%s)", unix.SignalName(status.Signal()), status.Signal()), stderr)
-	}
+	failure := withTail(exitError(exit), stderr)
 	if exit.ExitCode() == exitDataError {
-		return model.Permanent(withTail(exit, stderr))
+		return model.Permanent(failure)
 	}
-	return withTail(exit, stderr)
+	return failure
 }
 
-// explainStart adds what to do to the errors that only a row can bring about, or
-// that are hard to understand.
-func explainStart(name string, err error) error {
-	switch {
-	case errors.Is(err, syscall.E2BIG):
-		return model.Permanent(fmt.Errorf("start %s: %w: let it read the row from standard input", name, err))
-	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("start %s: %w: does the script begin with a line such as #!/bin/sh?", name, err)
+// exitError tells of the signal, if it was one that ended the process.
+func exitError(exit *exec.ExitError) error {
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return fmt.Errorf("killed by %s (%s)", unix.SignalName(status.Signal()), status.Signal())
 	}
-	return fmt.Errorf("start %s: %w", name, err)
+	return exit
+}
+
+// explainStart adds what to do to an error that is hard to understand.
+func explainStart(name string, err error) error {
+	if errors.Is(err, syscall.ENOEXEC) {
+		return model.Unavailable(fmt.Errorf("start %s: %w: does the script begin with a line such as #!/bin/sh?", name, err))
+	}
+	return model.Unavailable(fmt.Errorf("start %s: %w", name, err))
 }
 
 // withTail adds the end of stderr, if there is any, to err.

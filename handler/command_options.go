@@ -1,9 +1,7 @@
 package handler
 
 import (
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +37,9 @@ type CommandOptions struct {
 	// MaxOutput is how many bytes of output are taken; more fails the row for
 	// good. Zero means [DefaultMaxOutput].
 	MaxOutput int64
+	// OutputDir is a directory, which must be there, for a file of each row;
+	// see [OutputFile]. Empty: no files.
+	OutputDir string
 	// Env are variables, as NAME=VALUE, that the command gets besides those
 	// that it inherits. This is the way to hand it a PG or WINDROW_ variable.
 	Env []string
@@ -53,29 +54,19 @@ func (o CommandOptions) withDefaults() CommandOptions {
 
 func (o CommandOptions) validate() error {
 	switch {
-	case len(o.Args) == 0 && strings.TrimSpace(o.Shell) == "":
-		return errors.New("command: there is none to run")
-	case len(o.Args) > 0 && o.Shell != "":
-		return errors.New("command: give either arguments or a line for the shell")
 	case o.Timeout < 0:
 		return fmt.Errorf("command timeout: %s is negative", o.Timeout)
 	case o.MaxOutput < 0:
 		return fmt.Errorf("command output limit: %d is negative", o.MaxOutput)
 	}
-	for i, argument := range o.argv() {
-		if strings.ContainsRune(argument, 0) {
-			return fmt.Errorf("command: argument %d has a NUL character", i)
-		}
+	if err := checkOutputDir(o.OutputDir); err != nil {
+		return err
 	}
-	return nil
+	return o.commandLine().validate()
 }
 
-// argv is what is run, before fields are put in.
-func (o CommandOptions) argv() []string {
-	if o.Shell != "" {
-		return []string{"sh", "-c", o.Shell}
-	}
-	return o.Args
+func (o CommandOptions) commandLine() commandLine {
+	return commandLine{kind: "command", args: o.Args, shell: o.Shell}
 }
 
 // templates returns the arguments, cut at their placeholders.
@@ -114,35 +105,10 @@ func shellCode(args []string) int {
 	return 0
 }
 
-// program finds the program in PATH and returns an absolute path, so that it
-// stays the same one.
-func (o CommandOptions) program() (string, error) {
-	path, err := exec.LookPath(o.argv()[0])
-	if err != nil {
-		return "", fmt.Errorf("command: %w", err)
-	}
-	path, err = filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("command %s: %w", o.argv()[0], err)
-	}
-	return path, nil
-}
-
-// fingerprint is over the arguments, the program if it is given by a path or is
-// a script, and every argument that is the name of a script. In a line for the
-// shell, each word may be one.
+// fingerprint is over whether JSON is demanded, and what is run.
 func (o CommandOptions) fingerprint(program string) string {
 	f := newFingerprint("command")
-	f.add(fmt.Sprint(o.JSON), o.Shell)
-	f.add(o.Args...)
-	words := strings.FieldsFunc(o.Shell, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`|&;()<>", r) })
-	if len(o.Args) > 0 {
-		byPath := strings.ContainsRune(o.Args[0], filepath.Separator)
-		f.addFile(program, func(head []byte) bool { return byPath || string(head) == "#!" })
-		words = o.Args[1:]
-	}
-	for _, word := range words {
-		f.addScript(word)
-	}
+	f.add(fmt.Sprint(o.JSON))
+	o.commandLine().addTo(f, program)
 	return f.String()
 }

@@ -2,6 +2,8 @@
 //
 //   - [JQ]: a jq program, run inside this process.
 //   - [Command]: a process for each row, without a shell or through sh -c.
+//   - [Stream]: children that live for many rows and speak JSON Lines.
+//   - [HTTP]: a service, by a request for each row or for many.
 //
 // # The contract
 //

@@ -3,6 +3,7 @@ package handler_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		command.Handle(context.Background(), model.Dataset{})
 		return
 	}
+	flag.Set("test.parallel", "8") // the parallel tests wait for timeouts most of the time
 	goleak.VerifyTestMain(m)
 }
 

@@ -29,11 +29,12 @@ type processGroup struct {
 
 // runGroup runs cmd as the leader of a process group of its own, and returns
 // when the leader has ended and the group is killed. If ctx ends first, the
-// group gets SIGTERM and, after killGrace, SIGKILL; cut tells of that.
+// group gets SIGTERM and, after killGrace, SIGKILL; cut tells of that. started is
+// called once the process runs.
 //
 // The thread is kept until the end because the kernel ties a child's parent-death
 // signal to the thread that forked it, not to the process.
-func runGroup(ctx context.Context, cmd *exec.Cmd) (cut bool, err error) {
+func runGroup(ctx context.Context, cmd *exec.Cmd, started func()) (cut bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = groupAttributes()
@@ -42,6 +43,7 @@ func runGroup(ctx context.Context, cmd *exec.Cmd) (cut bool, err error) {
 		return false, &startError{err: err}
 	}
 	group := &processGroup{pid: cmd.Process.Pid, gone: make(chan struct{})}
+	started()
 	stop := context.AfterFunc(ctx, group.terminate)
 	err = group.wait(cmd)
 	cut = !stop()

@@ -33,11 +33,14 @@ func result(written []byte, demandJSON bool) (any, error) {
 
 // notJSON says why, and shows how the output begins.
 func notJSON(value []byte) error {
-	var discard json.RawMessage
-	err := json.Unmarshal(value, &discard)
-	begin := value
-	if len(begin) > 80 {
-		begin = begin[:80]
-	}
-	return fmt.Errorf("the command's output is not one JSON value: %w; it begins %q", err, begin)
+	return fmt.Errorf("the command's output is not one JSON value: %w; it begins %q", whyNotJSON(value), beginning(value))
 }
+
+// whyNotJSON is what keeps text from being one JSON value.
+func whyNotJSON(text []byte) error {
+	var discard json.RawMessage
+	return json.Unmarshal(text, &discard)
+}
+
+// beginning is as much of text as an error shows.
+func beginning(text []byte) []byte { return text[:min(len(text), 80)] }
