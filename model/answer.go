@@ -21,6 +21,20 @@ type Answer struct {
 	Discard func()
 }
 
+// AnswerOf takes what a handler has returned as an Answer, which it may be already.
+func AnswerOf(returned any) Answer {
+	switch r := returned.(type) {
+	case Answer:
+		return r
+	case *Answer:
+		if r == nil {
+			return Answer{}
+		}
+		return *r
+	}
+	return Answer{Result: returned}
+}
+
 // Reply is the answer to one row of a batch: what a handler of single rows would
 // have returned.
 type Reply struct {

@@ -3,6 +3,8 @@ package model
 import (
 	"encoding/json"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // Claim is what a check-out gives for one row: the row, and who holds it. Its
@@ -50,6 +52,9 @@ type Outcome struct {
 	Delay time.Duration
 	// Version is the version of the handler that made the outcome.
 	Version string
+	// Effect, if not nil, is run in the transaction that stores the outcome; see
+	// [Answer].
+	Effect func(tx *gorm.DB) error
 }
 
 // CheckIn pairs a claim's ticket with the outcome to be stored under it.
@@ -76,4 +81,12 @@ type Agenda struct {
 	// Open is true while a row is available, held by anybody, or waiting for a
 	// retry. Rows delayed into the future that were never tried don't count.
 	Open bool
+}
+
+// Mark says that something that must not happen twice has happened for a row in
+// this round.
+type Mark struct {
+	ID    int64
+	Round int32
+	Name  string // which of the row's effects
 }

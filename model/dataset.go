@@ -13,8 +13,8 @@ import (
 var Sentinel = time.Unix(0, 0).UTC()
 
 // Dataset is one row of work, as it stands in the table. A handler is given one
-// with ID, Key, Data, Attempts, Losses and Round filled in; reading commands fill
-// in all of it.
+// with ID, Key, Data, Attempts, Losses, Round and Refunds filled in; reading
+// commands fill in all of it.
 type Dataset struct {
 	ID           int64           `gorm:"column:id;primaryKey" json:"id"`
 	Key          *string         `gorm:"column:key" json:"key,omitempty"`
@@ -27,6 +27,7 @@ type Dataset struct {
 	Attempts     int32           `gorm:"column:attempts" json:"attempts"`
 	Losses       int32           `gorm:"column:losses" json:"losses"`
 	Round        int32           `gorm:"column:round" json:"round"`
+	Refunds      int32           `gorm:"column:refunds" json:"refunds"`
 	RunID        *int64          `gorm:"column:run_id" json:"run_id,omitempty"`
 	RedoRun      *int64          `gorm:"column:redo_run" json:"redo_run,omitempty"`
 	Result       json.RawMessage `gorm:"column:result" json:"result,omitempty"`

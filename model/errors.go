@@ -14,6 +14,9 @@ var (
 	// ErrRefused: the database refused the values themselves (SQLSTATE class
 	// 22 or 54). The same batch will be refused again.
 	ErrRefused = errors.New("the database refuses the data")
+	// ErrEffect: an effect of a check-in failed, on its own or by a constraint that
+	// is checked at COMMIT. Nothing of the batch was stored.
+	ErrEffect = errors.New("the effect failed")
 	// ErrSchema: windrow's tables are missing, or older than the program needs.
 	ErrSchema = errors.New("windrow's tables are missing or too old")
 )

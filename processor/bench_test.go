@@ -38,6 +38,10 @@ func (e *endless) Renew(context.Context, time.Duration, []model.Ticket) ([]model
 
 func (e *endless) Release(context.Context, []model.Ticket) error { return nil }
 
+func (*endless) Marked(context.Context, model.Mark) (bool, error) { return false, nil }
+
+func (*endless) Mark(context.Context, model.Mark) error { return nil }
+
 func (e *endless) Agenda(context.Context) (model.Agenda, error) {
 	return model.Agenda{Next: -1}, nil
 }

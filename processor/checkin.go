@@ -18,6 +18,8 @@ func (c *committer) checkIn(ctx context.Context, rows []*held) error {
 	case err == nil:
 		c.account(rows, receipt)
 		return nil
+	case errors.Is(err, model.ErrEffect):
+		return c.checkInApart(ctx, rows, err)
 	case !errors.Is(err, model.ErrRefused):
 		return err
 	case len(rows) == 1:
@@ -30,13 +32,34 @@ func (c *committer) checkIn(ctx context.Context, rows []*held) error {
 	return c.checkIn(ctx, rows[half:])
 }
 
+// checkInApart stores outcomes one by one after an effect of theirs has failed, so
+// that only its own row suffers: that is tried again, as after an error of the
+// handler.
+func (c *committer) checkInApart(ctx context.Context, rows []*held, failed error) error {
+	if len(rows) > 1 {
+		for _, h := range rows {
+			if err := c.checkIn(ctx, []*held{h}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	h := rows[0]
+	h.dropPrepared()
+	h.failure = jsonb.SafeText(failed.Error(), maxErrorText)
+	c.charge(h, failed)
+	c.counts.failedCalls.Add(1)
+	c.logFailure(h)
+	return c.checkIn(ctx, rows)
+}
+
 func (c *committer) send(ctx context.Context, rows []*held) (receipt model.Receipt, err error) {
 	c.batch = c.batch[:0]
 	for _, h := range rows {
 		c.batch = append(c.batch, model.CheckIn{Ticket: h.ticket, Outcome: h.outcome})
 	}
 	defer clear(c.batch) // of results, which may be large
-	err = c.persist(ctx, func(ctx context.Context) (err error) {
+	err = c.insist(ctx, func(ctx context.Context) (err error) {
 		receipt, err = c.store.CheckIn(ctx, c.batch)
 		return err
 	})
@@ -75,6 +98,7 @@ func (c *committer) account(rows []*held, receipt model.Receipt) {
 		h.stored = true
 		switch {
 		case len(lost) > 0 && lost[h.ticket]:
+			h.dropPrepared()
 			if h.lost.CompareAndSwap(false, true) {
 				c.countLost(h)
 			}

@@ -23,7 +23,7 @@ type claimer struct {
 func newClaimer(w *worker) *claimer {
 	return &claimer{
 		worker: w,
-		pace:   newPace(w.opts.Concurrency, w.opts.MaxBatch, w.limit),
+		pace:   newPace(w.opts, w.limit),
 		pauses: pauses(10*time.Millisecond, 100*time.Millisecond),
 	}
 }
@@ -40,7 +40,11 @@ func (c *claimer) run(stopping, claiming context.Context) error {
 }
 
 func (c *claimer) step(stopping, claiming context.Context) error {
-	n, err := c.room(stopping)
+	one, err := c.breaker.await(stopping)
+	if err != nil {
+		return err
+	}
+	n, err := c.room(stopping, one)
 	if err != nil {
 		return err
 	}
@@ -57,10 +61,15 @@ func (c *claimer) step(stopping, claiming context.Context) error {
 	return err
 }
 
-// room waits until there is room for some rows and returns for how many.
-func (c *claimer) room(stopping context.Context) (int, error) {
+// room waits until there is room for some rows and returns for how many: for one
+// alone if that is to be a probe.
+func (c *claimer) room(stopping context.Context, probe bool) (int, error) {
 	for {
-		if n := c.ask(); n > 0 {
+		n := c.ask()
+		switch {
+		case probe && c.hand.unfinished.Load() == 0:
+			return 1, nil
+		case !probe && n > 0:
 			return n, nil
 		}
 		select {

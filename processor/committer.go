@@ -171,7 +171,7 @@ func (c *committer) release(ctx context.Context, rows []*held) {
 	if len(rows) == 0 {
 		return
 	}
-	err := c.persist(ctx, func(ctx context.Context) error {
+	err := c.insist(ctx, func(ctx context.Context) error {
 		return c.store.Release(ctx, tickets(rows))
 	})
 	if err == nil {
@@ -182,24 +182,15 @@ func (c *committer) release(ctx context.Context, rows []*held) {
 	c.halt(fmt.Errorf("release %d rows: %w", len(rows), err))
 }
 
-// persist makes a call of the store until it gets an answer.
-func (c *committer) persist(ctx context.Context, f func(context.Context) error) error {
-	for {
-		if err := c.outage.await(ctx, renewed); err != nil {
-			return err
-		}
-		if err := call(ctx, f); !c.outage.report(err) {
-			return err
-		}
-	}
-}
-
 // letGo forgets rows and whatever they took up, and tells the claimer.
 func (c *committer) letGo(batch []*held) {
 	var reserved int64
 	due := false // a row may be available again, soon
 	for _, h := range batch {
 		reserved += h.reserved
+		if h.fate != checkIn {
+			h.dropPrepared()
+		}
 		due = due || h.outcome.Verdict > model.VerdictFailed || h.fate == release
 	}
 	if reserved > 0 {

@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type fake struct {
 	got    []int            // and how many rows it brought
 	most   int              // the most rows that were held at once
 	stored int              // accepted check-ins
+	marks  map[model.Mark]bool
 
 	// fault, if set, is asked before (after = false) and after each statement;
 	// an error is returned instead of the answer.
@@ -31,7 +33,7 @@ type fake struct {
 
 // newFake makes a table of rows with the ids 1 to n.
 func newFake(n int, edit ...func(*model.Dataset)) *fake {
-	f := &fake{added: make(chan struct{})}
+	f := &fake{added: make(chan struct{}), marks: map[model.Mark]bool{}}
 	f.add(n, edit...)
 	return f
 }
@@ -136,6 +138,14 @@ func (f *fake) CheckIn(ctx context.Context, batch []model.CheckIn) (receipt mode
 			}
 		}
 	}
+	for _, c := range batch {
+		if c.Effect == nil {
+			continue
+		}
+		if err := c.Effect(nil); err != nil {
+			return receipt, fmt.Errorf("%w: %w", model.ErrEffect, err)
+		}
+	}
 	err = f.do(ctx, "check in", func() {
 		for _, c := range batch {
 			r := f.rows[c.ID-1]
@@ -166,6 +176,25 @@ func (f *fake) apply(r *model.Dataset, o model.Outcome) {
 	default:
 		r.CheckedOutBy, r.AvailableAt = nil, time.Now().Add(o.Delay)
 	}
+	switch {
+	case o.Verdict == model.VerdictRetry:
+	case o.Verdict != model.VerdictUnavailable:
+		r.Refunds = 0
+	case o.Error != "":
+		r.Refunds++
+		fallthrough
+	default:
+		r.Attempts--
+	}
+}
+
+func (f *fake) Marked(ctx context.Context, m model.Mark) (marked bool, err error) {
+	err = f.do(ctx, "marked", func() { marked = f.marks[m] })
+	return marked, err
+}
+
+func (f *fake) Mark(ctx context.Context, m model.Mark) error {
+	return f.do(ctx, "mark", func() { f.marks[m] = true })
 }
 
 func (f *fake) Renew(ctx context.Context, lease time.Duration, tickets []model.Ticket) (lost []model.Ticket, err error) {
@@ -204,7 +233,7 @@ func (f *fake) Agenda(ctx context.Context) (a model.Agenda, err error) {
 			if a.Next < 0 || wait < a.Next {
 				a.Next = wait
 			}
-			a.Open = a.Open || wait == 0 || r.CheckedOutBy != nil || r.Attempts > 0
+			a.Open = a.Open || wait == 0 || r.CheckedOutBy != nil || r.Attempts > 0 || r.Refunds > 0
 		}
 	})
 	return a, err

@@ -22,6 +22,7 @@ type hand struct {
 	alone      atomic.Int64 // unfinished rows that must run alone
 	busy       atomic.Int64 // rows in their handlers
 	stuck      atomic.Int64 // of these: stuck
+	stuckSlots atomic.Int64 // slots that these occupy
 }
 
 func newHand() *hand {
@@ -77,6 +78,15 @@ func (d *hand) remove(rows []*held) {
 // solitary tells whether at most one row is in hand, besides those whose handlers
 // are stuck.
 func (d *hand) solitary() bool { return d.count.Load()-d.stuck.Load() <= 1 }
+
+// leaveStuck counts (n = 1) a row whose handler is stuck, or (-1) no longer. The
+// first row of a batch stands for the slot.
+func (d *hand) leaveStuck(h *held, n int64) {
+	d.stuck.Add(n)
+	if h.weight > 0 {
+		d.stuckSlots.Add(n)
+	}
+}
 
 // filter returns the rows that keep returns true for.
 func (d *hand) filter(keep func(*held) bool) []*held {

@@ -30,8 +30,12 @@ type held struct {
 	fate     fate
 	outcome  model.Outcome
 	called   bool   // the handler was called, and nothing cut it off
+	blamed   bool   // the call failed, and it isn't the row's fault
+	probe    bool   // it was started to see whether the handler serves again
+	discard  func() // to be called if the outcome isn't stored; may be nil
 	failure  string // of that call, if it failed
 	weight   int64  // share of the process that the row takes up while it runs
+	batched  bool   // its handler's context is that of its batch, set before state becomes running
 	reserved int64  // bytes of the room for results
 	refusals int    // how often the database refused this very outcome
 	stored   bool
@@ -109,9 +113,21 @@ func (h *held) lose(now time.Duration) bool {
 	return true
 }
 
+// dropPrepared tells the handler that its outcome is not stored.
+func (h *held) dropPrepared() {
+	discard := h.discard
+	h.discard = nil
+	if discard == nil {
+		return
+	}
+	defer func() { _ = recover() }() // what can't be tidied up must not end the worker
+	discard()
+}
+
 // clear drops what takes memory: rows of one check-out share an allocation, which
 // lives as long as the last of them.
 func (h *held) clear() {
 	h.row.Data = nil
 	h.outcome = model.Outcome{}
+	h.discard = nil
 }

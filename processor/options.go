@@ -42,6 +42,15 @@ type Options struct {
 	// MaxBatch is the most rows of one check-out; default 500. At most twice as
 	// many, or one a slot if that is more, are in hand.
 	MaxBatch int
+	// BatchRows is the most rows of one call of a [BatchHandler]; default 1: rows
+	// one by one. Timeout is for the whole call then.
+	BatchRows int
+	// BatchWait is how long a slot waits for more rows before it calls a
+	// BatchHandler with fewer than BatchRows; default 50 ms.
+	BatchWait time.Duration
+	// Rate bounds how many rows this worker starts in a second, on average.
+	// Default 0: no limit.
+	Rate float64
 	// UntilEmpty ends Run when nothing is available, held by anybody, or
 	// waiting for a retry. Default: wait for more.
 	UntilEmpty bool
@@ -65,6 +74,8 @@ func (o Options) withDefaults() Options {
 	o.Lease = cmp.Or(o.Lease, time.Minute)
 	o.RetryMin = cmp.Or(o.RetryMin, time.Second)
 	o.RetryMax = cmp.Or(o.RetryMax, max(time.Hour, o.RetryMin))
+	o.BatchRows = cmp.Or(o.BatchRows, 1)
+	o.BatchWait = cmp.Or(o.BatchWait, 50*time.Millisecond)
 	o.Grace = cmp.Or(o.Grace, 25*time.Second)
 	if o.Holder == "" {
 		o.Holder = newHolder()
@@ -100,6 +111,9 @@ func (o Options) validate() error {
 	check(o.RetryMin > 0, "shortest retry delay %v: must not be negative", o.RetryMin)
 	check(o.RetryMax >= o.RetryMin, "longest retry delay %v: must not be below the shortest, %v", o.RetryMax, o.RetryMin)
 	check(o.MaxBatch > 0, "max batch %d: must be at least 1", o.MaxBatch)
+	check(o.BatchRows > 0, "rows of a batch %d: must be at least 1", o.BatchRows)
+	check(o.BatchWait >= 0, "wait for a batch %v: must not be negative", o.BatchWait)
+	check(o.Rate >= 0, "rate %v: must not be negative", o.Rate)
 	check(o.MaxFailures.Share >= 0 && o.MaxFailures.Share <= 1, "share of failures %v: must be from 0 to 1", o.MaxFailures.Share)
 	check(o.MaxFailures.Count >= 0, "number of failures %d: must not be negative", o.MaxFailures.Count)
 	return errors.Join(faults...)

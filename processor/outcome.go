@@ -24,6 +24,7 @@ func (s *slots) judge(ctx context.Context, h *held, result any, err error) {
 	switch {
 	case err == nil:
 		h.called = true
+		s.breaker.success(s.now())
 		s.accept(h, result)
 	case context.Cause(ctx) == ErrStopping && !model.IsPermanent(err):
 		h.fate = release
@@ -36,12 +37,14 @@ func (s *slots) judge(ctx context.Context, h *held, result any, err error) {
 // accept stores a result, or fails the row if that is impossible: the same result
 // would come again.
 func (w *worker) accept(h *held, result any) {
-	raw, remarks, err := encode(result)
+	answer := model.AnswerOf(result)
+	h.discard = answer.Discard
+	raw, remarks, err := encode(answer.Result)
 	if err != nil {
 		w.reject(h, model.Permanent(fmt.Errorf("the result can't be stored: %w", err)))
 		return
 	}
-	w.decide(h, model.Outcome{Verdict: model.VerdictDone, Result: raw})
+	w.decide(h, model.Outcome{Verdict: model.VerdictDone, Result: raw, Effect: answer.Effect})
 	if remarks == "" {
 		return
 	}
@@ -93,12 +96,45 @@ type timedOut struct {
 func (t timedOut) Error() string { return fmt.Sprintf("timed out after %v", t.limit) }
 func (t timedOut) Unwrap() error { return t.error }
 
-// reject ends a try that went wrong: with another one later, or for good.
+// reject ends a try that went wrong: with another one later, or for good, or, if it
+// is the handler's fault, as if it had not been made.
 func (w *worker) reject(h *held, err error) {
 	h.failure = jsonb.SafeText(err.Error(), maxErrorText)
 	if h.failure == "" {
 		h.failure = "an error without a text"
 	}
+	if model.IsPermanent(err) {
+		w.breaker.success(w.now())
+		w.charge(h, err)
+		return
+	}
+	blamed, opened := w.breaker.blames(h, err)
+	if opened {
+		w.spilled.Store(true)
+		w.spill()
+	}
+	if blamed {
+		w.refund(h, err)
+		return
+	}
+	w.charge(h, err)
+}
+
+// refund gives a row back whose handler could not serve.
+func (w *worker) refund(h *held, err error) {
+	h.blamed = true
+	if model.IsUnavailable(err) {
+		h.called = false // the breaker is for that, not the budget
+	}
+	delay, asked := model.RetryDelay(err)
+	if !asked {
+		delay = backOff(firstProbe, longestProbe, int(h.row.Refunds)+1)
+	}
+	w.decide(h, model.Outcome{Verdict: model.VerdictUnavailable, Error: h.failure, Delay: max(delay, 0)})
+}
+
+// charge makes a failure one of the row's tries.
+func (w *worker) charge(h *held, err error) {
 	if model.IsPermanent(err) || h.tries() >= w.opts.MaxAttempts {
 		w.decide(h, model.Outcome{Verdict: model.VerdictFailed, Error: h.failure})
 		return

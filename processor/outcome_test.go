@@ -141,10 +141,14 @@ func TestLongErrorTextIsShortened(t *testing.T) {
 func TestRetriesWaitAtRandomUnderACeilingThatDoubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows, tries = 200, 5
-		f := newFake(rows)
+		f := newFake(2 * rows)
 		var mu sync.Mutex
 		last, waits := map[int64]time.Time{}, [tries][]time.Duration{}
 		drain(t, f, handle(func(_ context.Context, row model.Dataset) (any, error) {
+			if row.ID > 2*rows || row.ID%2 == 0 {
+				return nil, nil // so that the failures are not the handler's
+			}
+			f.add(1)
 			mu.Lock()
 			defer mu.Unlock()
 			try := row.Attempts - 1
@@ -153,7 +157,7 @@ func TestRetriesWaitAtRandomUnderACeilingThatDoubles(t *testing.T) {
 			return nil, errors.New("no luck")
 		}), processor.Options{MaxAttempts: tries, RetryMin: time.Minute, RetryMax: 4 * time.Minute})
 
-		wantStates(t, f, map[model.State]int{model.Failed: rows})
+		wantStates(t, f, map[model.State]int{model.Failed: rows, model.Done: rows + rows*tries})
 		for try, ceiling := range []time.Duration{1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 4: 4 * time.Minute} {
 			if try == 0 {
 				continue

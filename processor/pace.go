@@ -15,6 +15,8 @@ const (
 // pace decides how many rows to hold and to ask for. It is the claimer's alone.
 type pace struct {
 	slots, maxBatch, limit int
+	least                  int           // unfinished rows to have at least
+	floor                  time.Duration // what a row takes at least, given the rate that is allowed
 
 	mean time.Duration // of a handler call, newer ones weighing more; 0 = none has ended
 	size float64       // bytes of a row's data
@@ -24,8 +26,14 @@ type pace struct {
 	spent time.Duration
 }
 
-func newPace(slots, maxBatch, limit int) *pace {
-	p := &pace{slots: slots, maxBatch: maxBatch, limit: limit}
+func newPace(o Options, limit int) *pace {
+	p := &pace{slots: o.Concurrency, maxBatch: o.MaxBatch, limit: limit, least: o.Concurrency}
+	if o.BatchRows > 1 {
+		p.least = 2 * o.Concurrency * o.BatchRows // the next batches while these are worked
+	}
+	if o.Rate > 0 {
+		p.floor = time.Duration(float64(o.Concurrency) / o.Rate * float64(time.Second))
+	}
 	p.restart()
 	return p
 }
@@ -33,7 +41,7 @@ func newPace(slots, maxBatch, limit int) *pace {
 // restart forgets the measured time, which proved wrong.
 func (p *pace) restart() {
 	p.mean = 0
-	p.ramp = min(p.slots, firstClaims, p.maxBatch)
+	p.ramp = min(p.least, max(firstClaims, p.least/2), p.maxBatch)
 }
 
 // observe is told how many calls have ended since the start, and how long all of
@@ -43,7 +51,7 @@ func (p *pace) observe(calls int64, spent time.Duration) {
 	if n <= 0 {
 		return
 	}
-	mean := max((spent-p.spent)/time.Duration(n), 1)
+	mean := max((spent-p.spent)/time.Duration(n), p.floor, 1)
 	if p.mean > 0 {
 		mean = (p.mean + mean) / 2
 	}
@@ -60,7 +68,7 @@ func (p *pace) perSlot() int {
 
 // want is how many unfinished rows to have.
 func (p *pace) want() int {
-	return min(max(p.perSlot()*p.slots, p.slots), p.limit)
+	return min(max(p.perSlot()*p.slots, p.least), p.limit)
 }
 
 // low is how few unfinished rows are reason to claim: half of what is wanted, or

@@ -14,6 +14,7 @@ type Processor struct {
 	opts    Options
 	counts  counts
 	hand    atomic.Pointer[hand] // of the present or last run
+	breaker atomic.Pointer[breaker]
 	running atomic.Bool
 }
 
@@ -37,15 +38,25 @@ func (p *Processor) Run(ctx context.Context) error {
 	if err := opts.validate(); err != nil {
 		return fmt.Errorf("processor: %w", err)
 	}
+	if _, can := p.handler.(BatchHandler); opts.BatchRows > 1 && !can {
+		return fmt.Errorf("processor: options: rows of a batch %d: the handler takes one row at a time", opts.BatchRows)
+	}
 	if !p.running.CompareAndSwap(false, true) {
 		return errors.New("processor: it is running already; make another one")
 	}
 	defer p.running.Store(false)
 	w := newWorker(p.store, p.handler, opts, &p.counts)
 	p.hand.Store(w.hand)
+	p.breaker.Store(w.breaker)
 	return w.run(ctx)
 }
 
 // Stats tells what has been done since New. It is cheap, and may be called at
 // any time.
-func (p *Processor) Stats() Stats { return p.counts.snapshot(p.hand.Load()) }
+func (p *Processor) Stats() Stats {
+	s := p.counts.snapshot(p.hand.Load())
+	if b := p.breaker.Load(); b != nil {
+		s.Trouble = b.state()
+	}
+	return s
+}

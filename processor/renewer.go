@@ -147,13 +147,13 @@ func (r *renewer) findStuck() {
 	}
 }
 
-func (w *worker) allStuck() bool { return int(w.hand.stuck.Load()) == w.opts.Concurrency }
+func (w *worker) allStuck() bool { return int(w.hand.stuckSlots.Load()) == w.opts.Concurrency }
 
 // leaveStuck gives up on a running handler. Others needn't wait for it any more.
 func (r *renewer) leaveStuck(h *held) {
-	r.hand.stuck.Add(1)
+	r.hand.leaveStuck(h, 1)
 	if !h.state.CompareAndSwap(running, stuck) {
-		r.hand.stuck.Add(-1) // it has just returned
+		r.hand.leaveStuck(h, -1) // it has just returned
 		return
 	}
 	r.share.Release(h.weight)
@@ -169,7 +169,7 @@ func (r *renewer) leaveStuck(h *held) {
 // cancelled returns when the context of the row's handler ended, or will.
 func (w *worker) cancelled(h *held) time.Duration {
 	at := time.Duration(1<<63 - 1)
-	if t := h.lostAt.Load(); t > 0 {
+	if t := h.lostAt.Load(); t > 0 && !h.batched {
 		at = min(at, time.Duration(t))
 	}
 	if t := w.cutOff.Load(); t > 0 {

@@ -55,9 +55,14 @@ func (s *slots) run(stopping, working context.Context) {
 	own, cancel := context.WithCancel(working)
 	defer cancel()
 	for h := s.next(stopping); h != nil; h = s.next(stopping) {
-		if s.admit(stopping, h) {
-			s.try(own, h)
+		if !s.admit(stopping, h) {
+			continue
 		}
+		if s.batches == nil || h.row.Losses > 0 || h.probe {
+			s.try(own, h)
+			continue
+		}
+		s.tryAll(own, s.gather(stopping, h))
 	}
 	ended = true
 }
@@ -82,11 +87,11 @@ func (s *slots) admit(stopping context.Context, h *held) bool {
 		s.failUnstarted(h)
 		return false
 	}
-	if !s.enter(stopping, h) {
+	if !s.breaker.enter(h) || !s.enter(stopping, h) {
 		s.giveBack(h)
 		return false
 	}
-	if !s.solitude(stopping, h) || h.lost.Load() || !s.secure(stopping, h) {
+	if !s.solitude(stopping, h) || !s.throttle(stopping) || h.lost.Load() || !s.secure(stopping, h) {
 		s.share.Release(h.weight)
 		s.giveBack(h)
 		return false
@@ -121,6 +126,12 @@ func (s *slots) solitude(stopping context.Context, h *held) bool {
 		}
 	}
 	return true
+}
+
+// throttle waits until the allowed rate has room for a row. It returns false if the
+// worker stops.
+func (s *slots) throttle(stopping context.Context) bool {
+	return s.limiter == nil || s.limiter.Wait(stopping) == nil
 }
 
 // secure makes sure that the row's lease lasts, which it may not after an outage

@@ -23,6 +23,8 @@ type Stats struct {
 	Stuck    int // of these: handlers that ignore their cancel
 	Buffered int // rows held that have not been started
 	Finished int // rows held whose outcome is not stored yet
+
+	Trouble string // why the worker is slowed down; empty: it isn't
 }
 
 // counts is the growing part of Stats, live.

@@ -15,8 +15,9 @@ type Store interface {
 	// CheckOut hands out up to n rows to holder for lease. Fewer, or none, is
 	// normal. It deals with conflicts itself.
 	CheckOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error)
-	// CheckIn stores outcomes. The same batch may be sent again when its answer
-	// was lost.
+	// CheckIn stores outcomes and runs their effects, in one transaction. The same
+	// batch may be sent again when its answer was lost. If an effect fails, nothing
+	// is stored, and the error is model.ErrEffect.
 	CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error)
 	// Renew makes claims safe for lease from now, and returns those that are
 	// held no more.
@@ -24,6 +25,10 @@ type Store interface {
 	// Release gives rows back, their attempt refunded. Claims that are held no
 	// more are passed over.
 	Release(ctx context.Context, tickets []model.Ticket) error
+	// Marked tells whether Mark has been called for m, by anybody.
+	Marked(ctx context.Context, m model.Mark) (bool, error)
+	// Mark stores m for good.
+	Mark(ctx context.Context, m model.Mark) error
 	// Agenda tells what a worker that found nothing to check out waits for.
 	Agenda(ctx context.Context) (model.Agenda, error)
 	// Wait returns nil after d, or sooner when rows were added or released, and

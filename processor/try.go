@@ -19,6 +19,7 @@ func (s *slots) try(own context.Context, h *held) {
 	ctx, cancel := s.context(own, h)
 	begun := s.now()
 	s.hand.busy.Add(1)
+	h.batched = false
 	h.begin(begun, cancel)
 	returned := false
 	defer func() {
@@ -28,7 +29,7 @@ func (s *slots) try(own context.Context, h *held) {
 		cancel(nil)
 		s.after(h, int64(s.now()-begun))
 	}()
-	result, err := s.handler.Handle(ctx, *h.row)
+	result, err := s.handler.Handle(s.marking(ctx), *h.row)
 	s.judge(ctx, h, result, err)
 	returned = true
 }
@@ -51,6 +52,7 @@ func (s *slots) after(h *held, spent int64) {
 	if h.lost.Load() {
 		h.fate, h.called = drop, false
 	}
+	s.breaker.leave(h)
 	s.counts.handlerTime.Add(spent)
 	s.counts.calls.Add(1)
 	if h.failure != "" && h.called {
@@ -60,7 +62,7 @@ func (s *slots) after(h *held, spent int64) {
 	s.hand.busy.Add(-1)
 	if h.end() {
 		h.wasStuck = true
-		s.hand.stuck.Add(-1) // its share was taken away when it was found stuck
+		s.hand.leaveStuck(h, -1) // its share was taken away when it was found stuck
 		s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
 	} else {
 		s.share.Release(h.weight)
@@ -71,18 +73,25 @@ func (s *slots) after(h *held, spent int64) {
 // crashed makes a panic, or the end of the goroutine, an error of the row. The
 // stack goes to the log only.
 func (s *slots) crashed(h *held, panicked any) {
-	err := errors.New("the handler ended its goroutine (runtime.Goexit)")
+	err := errGoexit
 	if panicked != nil {
-		err = fmt.Errorf("panic: %v", panicked)
-		if s.failures.allow() {
-			s.log.Warn("the handler panicked",
-				zap.Int64("id", h.ticket.ID),
-				zap.ByteString("stack", shortStack()))
-		}
+		err = s.panicked(h, panicked)
 	}
 	h.called = true
 	s.reject(h, err)
 }
+
+// panicked logs the stack of a panic and makes an error of it.
+func (s *slots) panicked(h *held, value any) error {
+	if s.failures.allow() {
+		s.log.Warn("the handler panicked",
+			zap.Int64("id", h.ticket.ID),
+			zap.ByteString("stack", shortStack()))
+	}
+	return fmt.Errorf("panic: %v", value)
+}
+
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 // shortStack returns the stack from the panic on, without how it was caught.
 func shortStack() []byte {
@@ -95,7 +104,7 @@ func shortStack() []byte {
 }
 
 func (w *worker) logFailure(h *held) {
-	if !w.failures.allow() {
+	if h.blamed || !w.failures.allow() {
 		return
 	}
 	w.log.Warn("row failed",

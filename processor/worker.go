@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 // maxResults bounds the results that are finished and not stored, in bytes: slots
@@ -26,10 +27,13 @@ type worker struct {
 	counts  *counts
 	base    time.Time // the worker's clock starts here
 
+	batches BatchHandler // nil: rows one by one
 	hand    *hand
 	outage  *outage
-	limit   int        // the most rows in hand
-	buffer  chan *held // both hold limit rows, so that sending never blocks
+	breaker *breaker
+	limiter *rate.Limiter // nil: no limit
+	limit   int           // the most rows in hand
+	buffer  chan *held    // both hold limit rows, so that sending never blocks
 	settled chan *held
 
 	share   *semaphore.Weighted // Concurrency: 1 an ordinary row, all a row alone
@@ -49,9 +53,9 @@ type worker struct {
 }
 
 func newWorker(store Store, handler Handler, opts Options, c *counts) *worker {
-	limit := max(2*opts.MaxBatch, opts.Concurrency)
+	limit := max(2*opts.MaxBatch, 2*opts.Concurrency*opts.BatchRows)
 	log := opts.Logger.With(zap.String("holder", opts.Holder))
-	return &worker{
+	w := &worker{
 		store:    store,
 		handler:  handler,
 		opts:     opts,
@@ -60,6 +64,7 @@ func newWorker(store Store, handler Handler, opts Options, c *counts) *worker {
 		base:     time.Now().Add(-time.Nanosecond), // so that 0 is never now
 		hand:     newHand(),
 		outage:   newOutage(log),
+		breaker:  newBreaker(log, opts.Concurrency),
 		limit:    limit,
 		buffer:   make(chan *held, limit),
 		settled:  make(chan *held, limit),
@@ -71,6 +76,13 @@ func newWorker(store Store, handler Handler, opts Options, c *counts) *worker {
 		losses:   newLimited(log, "more rows lost"),
 		remarks:  newLimited(log, "more results made safe"),
 	}
+	if opts.BatchRows > 1 {
+		w.batches = handler.(BatchHandler) // as checked by Run
+	}
+	if opts.Rate > 0 {
+		w.limiter = rate.NewLimiter(rate.Limit(opts.Rate), opts.BatchRows)
+	}
+	return w
 }
 
 // run starts the parts, waits for a reason to stop, and stops them.
@@ -149,6 +161,7 @@ func (w *worker) giveBack(h *held) {
 		h.fate = drop
 	}
 	h.end()
+	w.breaker.leave(h)
 	w.settle(h)
 }
 

@@ -1,0 +1,165 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/windrow-go/windrow/model"
+	"github.com/windrow-go/windrow/processor"
+)
+
+type batches = processor.BatchHandlerFunc
+
+// answers answers every row with its id.
+func answers(rows []model.Dataset) []model.Reply {
+	replies := make([]model.Reply, len(rows))
+	for i, row := range rows {
+		replies[i].Result = row.ID
+	}
+	return replies
+}
+
+func TestBatchesAreFilledAndEveryRowAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1000)
+		calls := 0
+		drain(t, f, batches(func(ctx context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			calls++
+			return answers(rows), work(ctx, time.Second)
+		}), processor.Options{Concurrency: 2, BatchRows: 100})
+		wantStates(t, f, map[model.State]int{model.Done: 1000})
+		if calls > 12 {
+			t.Errorf("%d calls for 1,000 rows in batches of up to 100", calls)
+		}
+		if r := f.row(321); string(r.Result) != "321" {
+			t.Errorf("row 321 has result %s", r.Result)
+		}
+	})
+}
+
+func TestSmallBatchIsNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		drain(t, newFake(3), batches(func(_ context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			return answers(rows), nil
+		}), processor.Options{Concurrency: 1, BatchRows: 100, BatchWait: 200 * time.Millisecond})
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A batch with a guilty row fails as a whole, in every way that it can.
+func TestOnlyTheGuiltyRowsOfABatchAreCharged(t *testing.T) {
+	guilty := []int64{3, 57, 58}
+	ways := map[string]func(rows []model.Dataset) ([]model.Reply, error){
+		"error": func([]model.Dataset) ([]model.Reply, error) { return nil, errors.New("bad request") },
+		"permanent": func([]model.Dataset) ([]model.Reply, error) {
+			return nil, processor.Permanent(errors.New("bad request"))
+		},
+		"panic":  func([]model.Dataset) ([]model.Reply, error) { panic("oh") },
+		"goexit": func([]model.Dataset) ([]model.Reply, error) { runtime.Goexit(); return nil, nil },
+		"too few answers": func(rows []model.Dataset) ([]model.Reply, error) {
+			return answers(rows)[1:], nil
+		},
+	}
+	for name, fail := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(100)
+				w := drain(t, f, batches(func(ctx context.Context, rows []model.Dataset) ([]model.Reply, error) {
+					_ = work(ctx, time.Millisecond)
+					if slices.ContainsFunc(rows, func(r model.Dataset) bool { return slices.Contains(guilty, r.ID) }) {
+						return fail(rows)
+					}
+					return answers(rows), nil
+				}), processor.Options{Concurrency: 2, BatchRows: 20, MaxAttempts: 2})
+				wantStates(t, f, map[model.State]int{model.Done: 97, model.Failed: 3})
+				for _, r := range f.rows {
+					if want := !slices.Contains(guilty, r.ID); want && (r.Attempts != 1 || r.LastError != nil) {
+						t.Errorf("row %d had %d attempts, %v", r.ID, r.Attempts, r.LastError)
+					}
+				}
+				if s := w.Stats(); s.Busy != 0 || s.Stuck != 0 || s.Buffered != 0 {
+					t.Errorf("left over: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestBatchThatIsRefusedIsNotTakenApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(50)
+		calls := 0
+		begun := time.Now()
+		drain(t, f, batches(func(_ context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			calls++
+			if time.Since(begun) < 30*time.Second {
+				return nil, processor.Unavailable(errRefused)
+			}
+			return answers(rows), nil
+		}), processor.Options{Concurrency: 1, BatchRows: 50, MaxAttempts: 1})
+		wantStates(t, f, map[model.State]int{model.Done: 50})
+		if calls > 20 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+func TestRowThatMustRunAloneIsNeverInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(40)
+		f.rows[11].Losses = 1
+		var mu sync.Mutex
+		var size int
+		drain(t, f, batches(func(ctx context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, row := range rows {
+				if row.ID == 12 {
+					size = len(rows)
+				}
+			}
+			return answers(rows), nil
+		}), processor.Options{Concurrency: 3, BatchRows: 10})
+		wantStates(t, f, map[model.State]int{model.Done: 40})
+		if size != 1 {
+			t.Errorf("it was in a batch of %d", size)
+		}
+	})
+}
+
+func TestLostRowOfABatchIsDroppedAndTheOthersStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(10)
+		drain(t, f, batches(func(ctx context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			f.steal(4)
+			err := work(ctx, time.Minute) // it lasts over several renewals
+			f.look(func() { f.rows[3].IsProcessed = true })
+			return answers(rows), err
+		}), processor.Options{Concurrency: 1, BatchRows: 10, Lease: 10 * time.Second})
+		if r := f.row(4); r.Result != nil {
+			t.Errorf("row 4 has result %s", r.Result)
+		}
+		wantStates(t, f, map[model.State]int{model.Done: 10})
+	})
+}
+
+func TestBatchOptionsAreChecked(t *testing.T) {
+	err := processor.New(newFake(1), takes(0), processor.Options{BatchRows: 2}).Run(t.Context())
+	if err == nil || err.Error() != "processor: options: rows of a batch 2: the handler takes one row at a time" {
+		t.Errorf("got %v", err)
+	}
+	_, err = batches(func(context.Context, []model.Dataset) ([]model.Reply, error) { return nil, nil }).Handle(t.Context(), model.Dataset{})
+	if err == nil || err.Error() != fmt.Sprintf("the handler was given %d rows and answered %d", 1, 0) {
+		t.Errorf("got %v", err)
+	}
+}
