@@ -36,14 +36,21 @@ type checkInColumns struct {
 	errors   []string
 	delays   []float64
 	versions []string
+	batch    []model.CheckIn // the same, not turned
+}
+
+// byTicket is the order in which the rows of a batch are locked; of two tickets for
+// one row the newer comes last.
+func byTicket(a, b model.CheckIn) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Token, b.Token))
 }
 
 var errMixedHolders = errors.New("a batch must be of one holder")
 
 func columnsOf(batch []model.CheckIn) (*checkInColumns, error) {
 	batch = slices.Clone(batch)
-	slices.SortFunc(batch, func(a, b model.CheckIn) int { return cmp.Compare(a.ID, b.ID) })
-	c := &checkInColumns{holder: batch[0].Holder}
+	slices.SortFunc(batch, byTicket)
+	c := &checkInColumns{holder: batch[0].Holder, batch: batch}
 	for _, in := range batch {
 		if in.Holder != c.holder {
 			return nil, errMixedHolders

@@ -95,7 +95,7 @@ func (fl *fleet) note(batch []model.CheckIn, receipt model.Receipt) {
 
 func (fl *fleet) wantOneResultEach(ids []int64) {
 	fl.t.Helper()
-	table, err := fl.table()
+	table, err := fl.whole()
 	check(fl.t, err)
 	equal(fl.t, "rows", len(table), len(ids))
 	for _, id := range ids {

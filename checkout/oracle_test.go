@@ -25,6 +25,7 @@ type oracleRow struct {
 	Attempts  int32
 	Losses    int32
 	Round     int32
+	Refunds   int32
 	Redo      bool
 	Result    string // "" is SQL's null
 	Error     string
@@ -70,6 +71,13 @@ func (r *oracleRow) checkIn(o model.Outcome) {
 	case model.VerdictUnavailable:
 		r.Attempts--
 	}
+	switch {
+	case o.Verdict == model.VerdictRetry:
+	case o.Verdict != model.VerdictUnavailable:
+		r.Refunds = 0
+	case o.Error != "":
+		r.Refunds++
+	}
 	if finished {
 		r.Version = o.Version
 	}
@@ -92,7 +100,7 @@ func (r *oracleRow) checkIn(o model.Outcome) {
 
 func (r *oracleRow) nextRound() {
 	r.Processed, r.Holder, r.Vests, r.Redo = false, "", atOnce, false
-	r.Attempts, r.Losses, r.LastError = 0, 0, ""
+	r.Attempts, r.Losses, r.Refunds, r.LastError = 0, 0, 0, ""
 	r.Round++
 }
 
@@ -129,8 +137,8 @@ func (o oracle) checkOut(holder string, claims []model.Claim) error {
 			return fmt.Errorf("row %d was handed out, which is %+v", c.ID, row)
 		}
 		row.checkOut(holder)
-		got := oracleRow{Checkouts: c.Checkouts, Attempts: c.Attempts, Losses: c.Losses, Round: c.Round, Holder: c.Holder}
-		want := oracleRow{Checkouts: row.Checkouts, Attempts: row.Attempts, Losses: row.Losses, Round: row.Round, Holder: holder}
+		got := oracleRow{Checkouts: c.Checkouts, Attempts: c.Attempts, Losses: c.Losses, Round: c.Round, Refunds: c.Refunds, Holder: c.Holder}
+		want := oracleRow{Checkouts: row.Checkouts, Attempts: row.Attempts, Losses: row.Losses, Round: row.Round, Refunds: row.Refunds, Holder: holder}
 		if got != want {
 			return fmt.Errorf("the claim on row %d is %+v, want %+v", c.ID, got, want)
 		}
@@ -192,8 +200,8 @@ func (o oracle) expire() {
 	}
 }
 
-// table reads what the oracle foretells.
-func (f *fixture) table() (oracle, error) {
+// whole reads of the table what the oracle foretells.
+func (f *fixture) whole() (oracle, error) {
 	var rows []struct {
 		ID  int64
 		Row oracleRow `gorm:"embedded"`
@@ -209,7 +217,7 @@ func (f *fixture) table() (oracle, error) {
 			is_processed AS processed,
 			CASE WHEN is_processed THEN '' WHEN available_at = ` + sentinel + ` THEN 'at once' WHEN available_at > ` + now + ` THEN 'future' ELSE 'past' END AS vests,
 			coalesce(checked_out_by, '') AS holder,
-			checkouts, attempts, losses, round,
+			checkouts, attempts, losses, round, refunds,
 			redo_run IS NOT NULL AS redo,
 			coalesce(` + result + `, '') AS result,
 			coalesce(error, '') AS error,

@@ -18,7 +18,7 @@ func TestAllWorksThroughATransactionModePooler(t *testing.T) {
 	pooled.url = pgtest.Pooler(t, pgtest.Shared(t)).URL(name) + "&default_query_exec_mode=exec"
 	pooled.store = pooled.open()
 	pooled.addKeyed("k0", "k1", "k2")
-	for _, job := range []string{"work", "load", "look", "reprocess", "work"} {
+	for _, job := range []string{"work", "load", "look", "mark", "reprocess", "work"} {
 		if err := jobs[job](&pooled); err != nil {
 			t.Errorf("%s: %v", job, err)
 		}
@@ -26,7 +26,7 @@ func TestAllWorksThroughATransactionModePooler(t *testing.T) {
 	// No setting of a transaction's has stayed behind in the server's sessions.
 	s := pooled.open().(*checkout.Postgres)
 	for range 4 {
-		for _, setting := range []string{"lock_timeout", "enable_seqscan"} {
+		for _, setting := range []string{"lock_timeout", "enable_seqscan", "idle_in_transaction_session_timeout"} {
 			value, err := s.Setting(t.Context(), setting)
 			check(t, err)
 			equal(t, setting, value, map[bool]string{true: "on", false: "0"}[setting == "enable_seqscan"])

@@ -82,11 +82,12 @@ func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s
 
 // postgresSQL holds the statements with the schema's name put in.
 type postgresSQL struct {
-	peekFresh, freshBounds, peekDue                        string
+	peekFresh, sample, bounds, freshBounds, peekDue        string
 	claim, checkIn, checkInVerdicts, renew, agenda, newest string
 	putBack, putBackScan, finishRun                        string
 	counts, byID, byKey, export                            string
 	insertKeyed, compareKeyed                              string
+	marked, mark, spend, spent                             string
 	schema                                                 string
 }
 
@@ -97,6 +98,8 @@ func renderPostgres(schema string, light bool) postgresSQL {
 	}
 	return postgresSQL{
 		peekFresh:       r.Replace(peekFreshSQL),
+		sample:          r.Replace(sampleSQL),
+		bounds:          r.Replace(boundsSQL),
 		freshBounds:     r.Replace(freshBoundsSQL),
 		peekDue:         r.Replace(peekDueSQL),
 		claim:           r.Replace(claimSQL),
@@ -114,6 +117,10 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		export:          r.Replace(exportSQL),
 		insertKeyed:     r.Replace(insertKeyedSQL),
 		compareKeyed:    r.Replace(compareKeyedSQL),
+		marked:          r.Replace(markedSQL),
+		mark:            r.Replace(markSQL),
+		spend:           r.Replace(spendSQL),
+		spent:           r.Replace(spentSQL),
 		schema:          `"` + schema + `"`,
 	}
 }
@@ -132,7 +139,10 @@ func lightSpace(schema string) int32 {
 // Without it a batch of neighbours may be planned as a bitmap scan, which in a
 // SERIALIZABLE transaction locks the whole relation, and a join with a batch as
 // a hash join over a sequential scan.
-var settle = txn.Statement{SQL: fmt.Sprintf(settleSQL, lockTimeout.Milliseconds())}
+var (
+	settle        = txn.Statement{SQL: fmt.Sprintf(settleSQL, lockTimeout.Milliseconds())}
+	settleCheckIn = txn.Statement{SQL: fmt.Sprintf(settleSQL, checkInLockTimeout.Milliseconds())}
+)
 
 const settleSQL = `
 SELECT

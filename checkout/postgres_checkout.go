@@ -97,7 +97,8 @@ RETURNING
 	d.checkouts,
 	d.attempts,
 	d.losses,
-	d.round`
+	d.round,
+	d.refunds`
 
 // lightSQL is a one-time condition, evaluated before any row is read. A red
 // light means: no waiting, aim elsewhere. It goes out with the transaction.
@@ -115,7 +116,7 @@ func scanClaims(rows interface {
 		c := model.Claim{Holder: holder}
 		c.Job = job
 		var data []byte
-		if err := rows.Scan(&c.ID, &c.Key, &data, &c.Checkouts, &c.Attempts, &c.Losses, &c.Round); err != nil {
+		if err := rows.Scan(&c.ID, &c.Key, &data, &c.Checkouts, &c.Attempts, &c.Losses, &c.Round, &c.Refunds); err != nil {
 			return nil, err
 		}
 		c.Data = data

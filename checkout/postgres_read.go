@@ -38,6 +38,7 @@ const datasetColumns = `
 	d.attempts,
 	d.losses,
 	d.round,
+	d.refunds,
 	d.run_id,
 	d.redo_run,
 	d.result,

@@ -168,6 +168,7 @@ SET
 	checked_out_by = CASE WHEN {live} THEN d.checked_out_by END,
 	attempts = CASE WHEN {live} THEN d.attempts ELSE 0 END,
 	losses = CASE WHEN {live} THEN d.losses ELSE 0 END,
+	refunds = CASE WHEN {live} THEN d.refunds ELSE 0 END,
 	round = d.round + CASE WHEN {live} THEN 0 ELSE 1 END,
 	last_error = CASE WHEN {live} THEN d.last_error END,
 	run_id = CASE WHEN {live} THEN d.run_id ELSE CAST(@run AS bigint) END,

@@ -86,7 +86,7 @@ func (g *game) begin(t *rapid.T, n int) {
 
 func (g *game) compare(t *rapid.T) {
 	g.moves++
-	table, err := g.f.table()
+	table, err := g.f.whole()
 	must(t, err)
 	if text := g.oracle.differences(table); text != "" {
 		t.Fatal(text)

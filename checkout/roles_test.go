@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gorm.io/gorm"
+
 	"github.com/windrow-go/windrow/checkout"
 	"github.com/windrow-go/windrow/internal/database"
 	"github.com/windrow-go/windrow/migrations"
@@ -27,6 +29,11 @@ var (
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
 		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
 		`GRANT SELECT, UPDATE ON windrow.datasets TO {role}`,
+	}
+	grantsToMark = []string{ // besides grantsToWork
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
+		`GRANT SELECT, INSERT ON windrow.marks TO {role}`,
 	}
 	grantsToLoad = []string{
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
@@ -86,13 +93,14 @@ var jobs = map[string]func(f *fixture) error{
 		}
 		var batch []model.CheckIn
 		for i, c := range claims {
-			batch = append(batch, []model.CheckIn{done(c, `1`), retry(c, 0, "x"), failed(c, "y")}[i])
+			in := []model.CheckIn{done(c, `1`), retry(c, 0, "x"), failed(c, "y")}[i]
+			in.Effect = func(tx *gorm.DB) error { return tx.Exec(`SELECT 1`).Error }
+			batch = append(batch, in)
 		}
-		if _, err := f.CheckIn(ctx, batch); err != nil {
-			return err
-		}
-		if _, err := f.CheckIn(ctx, batch); err != nil {
-			return err
+		for range 2 {
+			if _, err := f.CheckIn(ctx, batch); err != nil {
+				return err
+			}
 		}
 		if claims, err = f.CheckOut(ctx, "w", lease, 1); err != nil {
 			return err
@@ -104,6 +112,14 @@ var jobs = map[string]func(f *fixture) error{
 			return err
 		}
 		return f.Wait(ctx, 0)
+	},
+	"mark": func(f *fixture) error {
+		m := model.Mark{ID: 1, Round: 1, Name: f.url}
+		if err := f.Mark(f.t.Context(), m); err != nil {
+			return err
+		}
+		_, err := f.Marked(f.t.Context(), m)
+		return err
 	},
 	"load": func(f *fixture) error {
 		latest, err := f.LatestLoad(f.t.Context(), "in")
@@ -181,6 +197,7 @@ func TestARoleCanDoItsCommandAndNothingElse(t *testing.T) {
 	}{
 		"looker":      {grantsToLook, []string{"look"}},
 		"worker":      {grantsToWork, []string{"work"}},
+		"marker":      {grantsToMark, []string{"mark"}},
 		"loader":      {grantsToLoad, []string{"load"}},
 		"reprocessor": {grantsToReprocess, []string{"reprocess", "work"}},
 	}
@@ -211,7 +228,7 @@ func TestNoGrantIsForNothing(t *testing.T) {
 	f := onPostgres(t, checkout.Options{})
 	f.addKeyed("k0", "k1", "k2")
 	for job, grants := range map[string][]string{
-		"look": grantsToLook, "work": grantsToWork, "load": grantsToLoad, "reprocess": grantsToReprocess,
+		"look": grantsToLook, "work": grantsToWork, "mark": grantsToMark, "load": grantsToLoad, "reprocess": grantsToReprocess,
 	} {
 		for i, left := range grants {
 			t.Run(fmt.Sprintf("%s without %d", job, i+1), func(t *testing.T) {

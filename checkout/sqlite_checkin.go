@@ -1,7 +1,6 @@
 package checkout
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -17,42 +16,51 @@ import (
 // CheckIn stores a batch of outcomes, each under its ticket. A row whose ticket a
 // newer claim has made stale is left alone and named in the receipt. The same
 // batch may be sent again.
+//
+// Effects are run in the same transaction, in the order of ids, for the rows that
+// this very call settles: not for those that are lost, and not again for those that
+// an earlier, unanswered try has settled. An error that wraps model.ErrEffect means
+// that one failed, and that nothing of the batch was stored.
 func (s *SQLite) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error) {
 	var receipt model.Receipt
 	if len(batch) == 0 {
 		return receipt, nil
 	}
-	batch = slices.SortedFunc(slices.Values(batch), func(a, b model.CheckIn) int { return cmp.Compare(a.ID, b.ID) })
+	batch = slices.SortedFunc(slices.Values(batch), byTicket)
+	if hasEffects(batch) {
+		return s.checkInWithEffects(ctx, batch)
+	}
 	err := s.write(ctx, "check in", func(tx *gorm.DB) error {
-		got, err := checkInEach(ctx, tx, batch)
+		got, _, err := checkInEach(ctx, tx, batch)
 		receipt = got
 		return err
 	})
 	return receipt, err
 }
 
-func checkInEach(ctx context.Context, tx *gorm.DB, batch []model.CheckIn) (model.Receipt, error) {
-	var receipt model.Receipt
+// checkInEach stores the outcomes and tells whose effects are due by that.
+func checkInEach(ctx context.Context, tx *gorm.DB, batch []model.CheckIn) (receipt model.Receipt, due []effect, err error) {
 	update, err := prepare(ctx, tx, sqliteCheckInSQL)
 	if err != nil {
-		return receipt, err
+		return receipt, nil, err
 	}
 	defer update.Close()
 	for _, in := range batch {
 		res, err := update.ExecContext(ctx, checkInArgs(in)...)
 		if err != nil {
-			return receipt, fmt.Errorf("row %d: %w", in.ID, err)
+			return receipt, nil, fmt.Errorf("row %d: %w", in.ID, err)
 		}
 		if n, err := res.RowsAffected(); err != nil {
-			return receipt, err
+			return receipt, nil, err
 		} else if n == 1 {
+			due = appendEffect(due, in)
 			continue
 		}
 		if err := sqliteVerdictOn(tx, in.Ticket, &receipt); err != nil {
-			return receipt, err
+			return receipt, nil, err
 		}
 	}
-	return receipt, nil
+	return receipt, due, nil
 }
 
 // prepare compiles a statement once for the many rows of a transaction; gorm
@@ -87,9 +95,9 @@ func checkInArgs(in model.CheckIn) []any {
 }
 
 // sqliteCheckInSQL: ?1 is the verdict (1 done, 2 failed, 3 retry, 4 handler
-// unavailable), ?4 the delay in microseconds. A row that a run wants again
-// (redo_run) begins its next round at once, whatever the verdict; its result
-// stays readable. The optimistic predicate stands last.
+// unavailable, or, if it comes without an error, released), ?4 the delay in
+// microseconds. A row that a run wants again (redo_run) begins its next round at
+// once, whatever the verdict; its result stays readable. The optimistic predicate stands last.
 const sqliteCheckInSQL = `
 UPDATE datasets
 SET
@@ -116,6 +124,11 @@ SET
 		ELSE attempts
 	END,
 	losses = CASE WHEN redo_run IS NULL THEN losses ELSE 0 END,
+	refunds = CASE
+		WHEN redo_run IS NOT NULL OR ?1 <= 2 THEN 0
+		WHEN ?1 = 3 OR ?3 IS NULL THEN refunds
+		ELSE refunds + 1
+	END,
 	round = round + (redo_run IS NOT NULL),
 	run_id = coalesce(redo_run, run_id),
 	redo_run = NULL

@@ -33,10 +33,42 @@ WHERE NOT is_processed
 ORDER BY id
 LIMIT ?`
 
+func (s *SQLite) sample(ctx context.Context, ids []int64) ([]int64, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []int64
+	err = s.read(ctx, "peek", func(tx *gorm.DB) error {
+		return tx.Raw(sqliteSampleSQL, string(list)).Scan(&fresh).Error
+	})
+	return fresh, err
+}
+
+const sqliteSampleSQL = `
+SELECT id
+FROM datasets
+WHERE id IN (SELECT value FROM json_each(?))
+	AND +is_processed = 0
+	AND +available_at = 0`
+
+func (s *SQLite) bounds(ctx context.Context) (low, high int64, ok bool, err error) {
+	return s.lowAndHigh(ctx, sqliteBoundsSQL)
+}
+
+const sqliteBoundsSQL = `
+SELECT
+	(SELECT min(id) FROM datasets) AS low,
+	(SELECT max(id) FROM datasets) AS high`
+
 func (s *SQLite) freshBounds(ctx context.Context) (low, high int64, ok bool, err error) {
+	return s.lowAndHigh(ctx, sqliteFreshBoundsSQL)
+}
+
+func (s *SQLite) lowAndHigh(ctx context.Context, sql string) (low, high int64, ok bool, err error) {
 	var bounds struct{ Low, High *int64 }
 	err = s.read(ctx, "peek", func(tx *gorm.DB) error {
-		return tx.Raw(sqliteFreshBoundsSQL).Scan(&bounds).Error
+		return tx.Raw(sql).Scan(&bounds).Error
 	})
 	if err != nil || bounds.Low == nil || bounds.High == nil {
 		return 0, 0, false, err
@@ -136,4 +168,4 @@ SET
 WHERE id IN (SELECT value FROM json_each(?))
 	AND +is_processed = 0
 	AND +available_at <= ` + nowSQL + `
-RETURNING id, key, data, checkouts, attempts, losses, round`
+RETURNING id, key, data, checkouts, attempts, losses, round, refunds`

@@ -36,6 +36,7 @@ type sqliteRow struct {
 	Attempts     int32
 	Losses       int32
 	Round        int32
+	Refunds      int32
 	RunID        *int64
 	RedoRun      *int64
 	Result       *string
@@ -51,7 +52,7 @@ func (r sqliteRow) dataset() model.Dataset {
 		ID: r.ID, Key: r.Key, Data: json.RawMessage(r.Data), IsProcessed: r.IsProcessed,
 		AvailableAt: instant(r.AvailableAt), LastCheckout: instant(r.LastCheckout),
 		Checkouts: r.Checkouts, CheckedOutBy: r.CheckedOutBy,
-		Attempts: r.Attempts, Losses: r.Losses, Round: r.Round, RunID: r.RunID, RedoRun: r.RedoRun,
+		Attempts: r.Attempts, Losses: r.Losses, Round: r.Round, Refunds: r.Refunds, RunID: r.RunID, RedoRun: r.RedoRun,
 		Error: r.Error, LastError: r.LastError, Version: r.Version,
 	}
 	if r.Result != nil {

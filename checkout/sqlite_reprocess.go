@@ -140,6 +140,7 @@ SET
 	checked_out_by = CASE WHEN ` + sqliteLiveSQL + ` THEN d.checked_out_by END,
 	attempts = CASE WHEN ` + sqliteLiveSQL + ` THEN d.attempts ELSE 0 END,
 	losses = CASE WHEN ` + sqliteLiveSQL + ` THEN d.losses ELSE 0 END,
+	refunds = CASE WHEN ` + sqliteLiveSQL + ` THEN d.refunds ELSE 0 END,
 	round = d.round + CASE WHEN ` + sqliteLiveSQL + ` THEN 0 ELSE 1 END,
 	last_error = CASE WHEN ` + sqliteLiveSQL + ` THEN d.last_error END,
 	run_id = CASE WHEN ` + sqliteLiveSQL + ` THEN d.run_id ELSE @run END,

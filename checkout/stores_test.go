@@ -1,6 +1,7 @@
 package checkout_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,14 +150,14 @@ func (f *fixture) open() store {
 }
 
 // datasets is the table's name for statements of the test's own.
-func (f *fixture) datasets() string {
+func (f *fixture) datasets() string { return f.table("datasets") }
+
+// table is the name of one of windrow's tables.
+func (f *fixture) table(name string) string {
 	if f.engine == "sqlite" {
-		return "datasets"
+		return name
 	}
-	if f.opts.Schema != "" {
-		return f.opts.Schema + ".datasets"
-	}
-	return "windrow.datasets"
+	return cmp.Or(f.opts.Schema, migrations.DefaultSchema) + "." + name
 }
 
 // add loads n rows {"n": 1…n} and returns their ids.

@@ -66,8 +66,7 @@ func TestManyFirstStartsThroughAPooler(t *testing.T) {
 	check(t, cluster.CreateDatabase(t.Context(), "pooled", ""))
 	url := pooler.URL("pooled") + "&default_query_exec_mode=exec"
 	startTogether(t, 6, func() place { return postgresAt(t, url, "windrow") })
-	m := postgresAt(t, url, "windrow").migrator()
-	_, err := m.Down(t.Context())
-	check(t, err)
-	wantVersion(t, m, 0)
+	p := postgresAt(t, url, "windrow")
+	p.downAll()
+	wantVersion(t, p.migrator(), 0)
 }

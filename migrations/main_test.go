@@ -67,6 +67,15 @@ func (p place) exec(statement string) {
 	check(p.t, p.db.Exec(statement).Error)
 }
 
+// downAll takes every step back.
+func (p place) downAll() {
+	p.t.Helper()
+	for range migrations.Needed {
+		_, err := p.migrator().Down(p.t.Context())
+		check(p.t, err)
+	}
+}
+
 func (p place) count(table string) int {
 	p.t.Helper()
 	var n int

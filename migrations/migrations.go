@@ -31,7 +31,7 @@ var files embed.FS
 
 // Needed is the version of the schema that this program needs. A newer one that
 // a newer program made is accepted: later migrations only add.
-const Needed = 1
+const Needed = 2
 
 // DefaultSchema is the PostgreSQL schema of a job that names none.
 const DefaultSchema = "windrow"
@@ -77,9 +77,9 @@ func (m *Migrator) Up(ctx context.Context) ([]Step, error) {
 	return stepsOf(results, true), nil
 }
 
-// Down takes the newest step back, and with it all rows and results that it
-// holds. It returns no step when there is nothing to take back, and refuses to
-// touch what a newer program has made.
+// Down takes the newest step back, and with it all that only its tables and columns
+// hold; taking the first back drops every row and result. It returns no step when
+// there is nothing to take back, and refuses to touch what a newer program has made.
 func (m *Migrator) Down(ctx context.Context) ([]Step, error) {
 	version, err := m.Version(ctx)
 	if err != nil || version == 0 {

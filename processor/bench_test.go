@@ -40,6 +40,8 @@ func (e *endless) Release(context.Context, []model.Ticket) error { return nil }
 
 func (*endless) Marked(context.Context, model.Mark) (bool, error) { return false, nil }
 
+func (*endless) Spend(context.Context, string, float64) (float64, error) { return 0, nil }
+
 func (*endless) Mark(context.Context, model.Mark) error { return nil }
 
 func (e *endless) Agenda(context.Context) (model.Agenda, error) {

@@ -41,6 +41,7 @@ func (c *committer) run(ctx context.Context) error {
 	for more := true; more; {
 		var batch []*held
 		if batch, more = c.gather(); len(batch) > 0 {
+			c.spend(ctx, batch)
 			c.commit(ctx, batch)
 			c.letGo(batch)
 		}

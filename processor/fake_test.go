@@ -23,6 +23,7 @@ type fake struct {
 	most   int              // the most rows that were held at once
 	stored int              // accepted check-ins
 	marks  map[model.Mark]bool
+	cost   float64
 
 	// fault, if set, is asked before (after = false) and after each statement;
 	// an error is returned instead of the answer.
@@ -191,6 +192,14 @@ func (f *fake) apply(r *model.Dataset, o model.Outcome) {
 func (f *fake) Marked(ctx context.Context, m model.Mark) (marked bool, err error) {
 	err = f.do(ctx, "marked", func() { marked = f.marks[m] })
 	return marked, err
+}
+
+func (f *fake) Spend(ctx context.Context, _ string, cost float64) (total float64, err error) {
+	err = f.do(ctx, "spend", func() {
+		f.cost += cost
+		total = f.cost
+	})
+	return total, err
 }
 
 func (f *fake) Mark(ctx context.Context, m model.Mark) error {

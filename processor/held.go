@@ -29,15 +29,16 @@ type held struct {
 	// committer's.
 	fate     fate
 	outcome  model.Outcome
-	called   bool   // the handler was called, and nothing cut it off
-	blamed   bool   // the call failed, and it isn't the row's fault
-	probe    bool   // it was started to see whether the handler serves again
-	discard  func() // to be called if the outcome isn't stored; may be nil
-	failure  string // of that call, if it failed
-	weight   int64  // share of the process that the row takes up while it runs
-	batched  bool   // its handler's context is that of its batch, set before state becomes running
-	reserved int64  // bytes of the room for results
-	refusals int    // how often the database refused this very outcome
+	called   bool    // the handler was called, and nothing cut it off
+	blamed   bool    // the call failed, and it isn't the row's fault
+	cost     float64 // of the call
+	probe    bool    // it was started to see whether the handler serves again
+	discard  func()  // to be called if the outcome isn't stored; may be nil
+	failure  string  // of that call, if it failed
+	weight   int64   // share of the process that the row takes up while it runs
+	batched  bool    // its handler's context is that of its batch, set before state becomes running
+	reserved int64   // bytes of the room for results
+	refusals int     // how often the database refused this very outcome
 	stored   bool
 	wasStuck bool
 }

@@ -57,6 +57,10 @@ type Options struct {
 	// MaxFailures ends Run with a [*TooManyFailures] when the handler fails too
 	// often. Default: never.
 	MaxFailures Budget
+	// MaxCost ends Run with a [*CostReached] when the calls of the handler, those
+	// of all workers that this table has had, have cost this much by what their
+	// answers say (model.Answer.Cost). Default 0: no limit.
+	MaxCost float64
 	// Version names the version of the handler; it is stored with each outcome.
 	// Default: none.
 	Version string
@@ -114,6 +118,7 @@ func (o Options) validate() error {
 	check(o.BatchRows > 0, "rows of a batch %d: must be at least 1", o.BatchRows)
 	check(o.BatchWait >= 0, "wait for a batch %v: must not be negative", o.BatchWait)
 	check(o.Rate >= 0, "rate %v: must not be negative", o.Rate)
+	check(o.MaxCost >= 0, "cost %v: must not be negative", o.MaxCost)
 	check(o.MaxFailures.Share >= 0 && o.MaxFailures.Share <= 1, "share of failures %v: must be from 0 to 1", o.MaxFailures.Share)
 	check(o.MaxFailures.Count >= 0, "number of failures %d: must not be negative", o.MaxFailures.Count)
 	return errors.Join(faults...)

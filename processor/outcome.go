@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -21,6 +22,11 @@ const maxErrorText = 8 << 10
 
 // judge turns what a handler returned into what becomes of the row.
 func (s *slots) judge(ctx context.Context, h *held, result any, err error) {
+	if cost := model.AnswerOf(result).Cost; cost > 0 && !math.IsInf(cost, 1) {
+		h.cost = cost
+	} else if cost != 0 && err == nil {
+		err = model.Permanent(fmt.Errorf("the cost %v of the answer is not a number of zero or more", cost))
+	}
 	switch {
 	case err == nil:
 		h.called = true

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,7 @@ type Stats struct {
 	Calls       int64         // handler calls that have ended
 	FailedCalls int64         // of these: an error, a panic, or a result that can't be stored
 	HandlerTime time.Duration // spent in ended handler calls
+	Cost        float64       // of ended handler calls, by their answers
 
 	Busy     int // slots that are in a handler
 	Stuck    int // of these: handlers that ignore their cancel
@@ -31,6 +33,16 @@ type Stats struct {
 type counts struct {
 	claimed, done, failed, retried, released, lost atomic.Int64
 	calls, failedCalls, handlerTime                atomic.Int64
+	cost                                           atomic.Uint64 // bits of a float64
+}
+
+func (c *counts) addCost(cost float64) {
+	for {
+		old := c.cost.Load()
+		if c.cost.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+cost)) {
+			return
+		}
+	}
 }
 
 // snapshot reads the counts, and the gauges of what is in hand, if anything is.
@@ -45,6 +57,7 @@ func (c *counts) snapshot(d *hand) Stats {
 		Calls:       c.calls.Load(),
 		FailedCalls: c.failedCalls.Load(),
 		HandlerTime: time.Duration(c.handlerTime.Load()),
+		Cost:        math.Float64frombits(c.cost.Load()),
 	}
 	if d != nil {
 		busy, unfinished := d.busy.Load(), d.unfinished.Load()

@@ -29,6 +29,9 @@ type Store interface {
 	Marked(ctx context.Context, m model.Mark) (bool, error)
 	// Mark stores m for good.
 	Mark(ctx context.Context, m model.Mark) error
+	// Spend adds what calls of holder's handler have cost, and returns the sum
+	// over all workers that there have been.
+	Spend(ctx context.Context, holder string, cost float64) (total float64, err error)
 	// Agenda tells what a worker that found nothing to check out waits for.
 	Agenda(ctx context.Context) (model.Agenda, error)
 	// Wait returns nil after d, or sooner when rows were added or released, and

@@ -96,6 +96,11 @@ func (w *worker) run(ctx context.Context) error {
 	defer halt(nil)
 	w.halt = halt
 
+	if w.opts.MaxCost > 0 {
+		if err := w.spendInAll(ctx, 0); err != nil {
+			return err
+		}
+	}
 	p := newParts(w, stopping)
 	p.start(stopping)
 	<-stopping.Done()

@@ -95,7 +95,7 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 	flags.StringVar(&a.logFormat, "log-format", "", "console or json (default: console on a terminal)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, and only warnings in the log")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.loadCommand(), a.workCommand(), a.statusCommand(),
-		a.showCommand(), a.exportCommand(), a.reprocessCommand(), a.benchCommand(), a.versionCommand())
+		a.showCommand(), a.errorsCommand(), a.exportCommand(), a.reprocessCommand(), a.benchCommand(), a.versionCommand())
 	describeEnvironment(root)
 	return root
 }

@@ -82,11 +82,12 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if err := checkStray(inputs); err != nil {
 		return err
 	}
-	handler, err := f.handler.build(command)
+	handler, err := f.handler.build(a, f.worker.slots(), command)
 	if err != nil {
 		return err
 	}
-	opts, err := f.worker.options(a, handler.Fingerprint(), f.handler.timeout)
+	defer handler.Close()
+	opts, err := f.worker.options(a, handler)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 		return usagef("--fresh and --continue exclude each other")
 	}
 	if f.try != 0 {
-		return a.try(ctx, f, inputs, handler)
+		return a.try(ctx, f, inputs, handler.handler())
 	}
 	place := placeOf(inputs[0])
 	if f.export.output == "" {
@@ -123,7 +124,7 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if a.log.Level() == zap.InfoLevel {
 		opts.Logger = a.log.WithOptions(zap.IncreaseLevel(zap.WarnLevel)) // what it would tell is said here in sentences
 	}
-	return a.runAt(ctx, f, inputs, address, handler, opts)
+	return a.runAt(ctx, f, inputs, address, handler.fingerprinted, opts)
 }
 
 // checkStray finds a command that was not put behind --.

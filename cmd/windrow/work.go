@@ -36,16 +36,17 @@ at once, and what it held is back within a lease.
 			if err != nil {
 				return err
 			}
-			handler, err := h.build(command)
+			handler, err := h.build(a, w.slots(), command)
 			if err != nil {
 				return err
 			}
-			opts, err := w.options(a, handler.Fingerprint(), h.timeout)
+			defer handler.Close()
+			opts, err := w.options(a, handler)
 			if err != nil {
 				return err
 			}
 			opts.UntilEmpty = untilEmpty
-			return a.work(cmd.Context(), handler, opts)
+			return a.work(cmd.Context(), handler.handler(), opts)
 		},
 	}
 	h.add(cmd.Flags())
@@ -100,8 +101,9 @@ func (a *app) work(ctx context.Context, handler processor.Handler, opts processo
 // workResult turns how a worker ended into the exit code.
 func workResult(ctx context.Context, opts processor.Options, stats processor.Stats, err error) error {
 	var tooMany *processor.TooManyFailures
+	var spent *processor.CostReached
 	switch signal := stoppedBy(ctx); {
-	case errors.As(err, &tooMany):
+	case errors.As(err, &tooMany), errors.As(err, &spent):
 		return &exitError{code: exitRows, err: err}
 	case err != nil:
 		return err
@@ -147,6 +149,9 @@ func summary(stats processor.Stats, took time.Duration) string {
 	optional(stats.Retried, "retries")
 	optional(stats.Released, "given back")
 	optional(stats.Lost, "lost to another worker")
+	if stats.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("cost %.6g", stats.Cost))
+	}
 	rate := float64(stats.Done+stats.Failed) / max(took.Seconds(), 1e-3)
 	return fmt.Sprintf("%s in %s (%s rows/s)", strings.Join(parts, ", "), roundTime(took), humanize.Comma(int64(rate)))
 }

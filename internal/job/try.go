@@ -69,9 +69,13 @@ func call(ctx context.Context, handler processor.Handler, row model.Dataset) (js
 	if err != nil {
 		return nil, err
 	}
-	raw, isRaw := value.(json.RawMessage)
+	answer := model.AnswerOf(value)
+	if answer.Discard != nil {
+		defer answer.Discard()
+	}
+	raw, isRaw := answer.Result.(json.RawMessage)
 	if !isRaw {
-		if raw, err = json.Marshal(value); err != nil {
+		if raw, err = json.Marshal(answer.Result); err != nil {
 			return nil, err
 		}
 	}
