@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/libtnb/sqlite"
+
 	"github.com/windrow-go/windrow/checkout"
 	"github.com/windrow-go/windrow/internal/pgcluster/pgtest"
 	"github.com/windrow-go/windrow/model"
@@ -216,10 +218,23 @@ func TestFailuresGoByThePartialIndexes(t *testing.T) {
 func TestFailuresGoByThePartialIndexesOnSQLite(t *testing.T) {
 	f := onSQLite(t)
 	indexes := map[string]string{"failed": "failed_datasets_idx", "waiting": "unprocessed_datasets_idx"}
-	for name, statement := range checkout.SQLiteFailureStatements() {
-		steps := strings.Join(f.explain(statement), "; ")
-		if !strings.Contains(steps, "USING INDEX "+indexes[name]) || strings.Contains(steps, "TEMP B-TREE") {
-			t.Errorf("%s: %s", name, steps)
+	judge := func(when string) {
+		t.Helper()
+		for name, statement := range checkout.SQLiteFailureStatements() {
+			steps := strings.Join(f.explain(statement), "; ")
+			if !strings.Contains(steps, "USING INDEX "+indexes[name]) || strings.Contains(steps, "TEMP B-TREE") {
+				t.Errorf("%s, %s: %s", name, when, steps)
+			}
 		}
+	}
+	judge("empty")
+	f.add(20_000)
+	for _, part := range []int{1000, 10, 1} {
+		check(t, f.raw.Exec(`UPDATE datasets SET is_processed = id <= 10000, available_at = 1, processed_at = 1,
+			error = CASE WHEN id % ? = 0 THEN 'x' END, last_error = CASE WHEN id % ? = 0 THEN 'x' END`, part, part).Error)
+		_, err := f.Analyze(t.Context())
+		check(t, err)
+		f.raw = openRaw(t, sqlite.Open("file:"+f.url)) // statistics are read when a file is opened
+		judge(fmt.Sprintf("one in %d", part))
 	}
 }

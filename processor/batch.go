@@ -41,12 +41,12 @@ func (s *slots) gather(stopping context.Context, first *held) []*held {
 // tryAll calls the handler for several rows and settles them, whatever happens.
 // While a call fails as a whole, it is made again for each half: only a row that
 // fails alone is charged.
-func (s *slots) tryAll(own context.Context, rows []*held) {
+func (s *slots) tryAll(me *slot, rows []*held) {
 	if len(rows) == 1 {
-		apart(func() { s.try(own, rows[0]) })
+		apart(func() { s.try(me, rows[0]) })
 		return
 	}
-	ctx, cancel := s.context(own, rows[0])
+	ctx, cancel := s.context(me.own, rows[0])
 	begun := s.now()
 	s.beginAll(rows, begun, cancel)
 	replies, err := s.callAll(ctx, rows)
@@ -56,14 +56,19 @@ func (s *slots) tryAll(own context.Context, rows []*held) {
 		s.log.Debug("a batch failed; its halves are tried", zap.Int("rows", len(rows)), zap.Error(err))
 		half := len(rows) / 2
 		rows[half].weight, rows[0].weight = rows[0].weight, 0 // the share of the process is kept to the end
-		s.tryAll(own, rows[:half])
-		s.tryAll(own, rows[half:])
+		s.tryAll(me, rows[:half])
+		s.tryAll(me, rows[half:])
 		return
 	}
 	for i, h := range rows {
 		reply := model.Reply{Err: model.Unavailable(err)} // whose fault it was isn't known
 		if err == nil {
 			reply = replies[i]
+		}
+		if !h.back() {
+			forget(reply.Result, reply.Err)
+			s.afterStuck(me, h)
+			continue
 		}
 		s.conclude(ctx, h, reply)
 		s.after(h, spent)

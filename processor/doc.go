@@ -36,6 +36,13 @@
 // slow or gone. Rows that have stood in the buffer for a third of their lease,
 // because the work turned out longer than thought, are given back.
 //
+// # When the handler can't serve
+//
+// An error marked by [Unavailable] is not the row's fault, and neither is one of
+// twenty different rows that fail one after the other. Such rows are given back
+// without losing an attempt, and the worker slows down: it starts one row now and
+// then to probe, until one succeeds. See breaker.
+//
 // # When the database is gone
 //
 // Claiming stops; handlers go on, and what they finish is kept. A row whose lease

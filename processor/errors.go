@@ -29,8 +29,8 @@ var (
 // StuckError tells that Run left handlers behind that did not return after their
 // context was cancelled. They still occupy their goroutines; end the process.
 type StuckError struct {
-	// Rows are the ids of the rows, ascending. Their leases are no longer
-	// renewed, so others will get them.
+	// Rows are the ids of the rows, ascending. They are not held by this worker
+	// any more, or will not be when their leases have run out.
 	Rows []int64
 }
 

@@ -1,6 +1,8 @@
 package processor
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,11 +24,12 @@ type hand struct {
 	alone      atomic.Int64 // unfinished rows that must run alone
 	busy       atomic.Int64 // rows in their handlers
 	stuck      atomic.Int64 // of these: stuck
-	stuckSlots atomic.Int64 // slots that these occupy
+
+	stray map[*held]bool // those stuck, settled or not; under mu
 }
 
 func newHand() *hand {
-	return &hand{renewed: make(chan struct{}), fewer: make(chan struct{}, 1)}
+	return &hand{renewed: make(chan struct{}), fewer: make(chan struct{}, 1), stray: map[*held]bool{}}
 }
 
 // add takes the rows of a check-out in hand.
@@ -75,17 +78,30 @@ func (d *hand) remove(rows []*held) {
 	poke(d.fewer)
 }
 
-// solitary tells whether at most one row is in hand, besides those whose handlers
-// are stuck.
-func (d *hand) solitary() bool { return d.count.Load()-d.stuck.Load() <= 1 }
+// solitary tells whether at most one row is in hand.
+func (d *hand) solitary() bool { return d.count.Load() <= 1 }
 
-// leaveStuck counts (n = 1) a row whose handler is stuck, or (-1) no longer. The
-// first row of a batch stands for the slot.
-func (d *hand) leaveStuck(h *held, n int64) {
-	d.stuck.Add(n)
-	if h.weight > 0 {
-		d.stuckSlots.Add(n)
-	}
+// strays notes that a handler is stuck, and returned that it is no longer.
+func (d *hand) strays(h *held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stray[h] = true
+	d.stuck.Add(1)
+}
+
+func (d *hand) returned(h *held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.stray, h)
+	d.stuck.Add(-1)
+}
+
+// leftBehind returns the rows whose handlers have not returned.
+func (d *hand) leftBehind() []*held {
+	left := d.filter(func(h *held) bool { return h.state.Load() == running })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.AppendSeq(left, maps.Keys(d.stray))
 }
 
 // filter returns the rows that keep returns true for.
@@ -101,10 +117,8 @@ func (d *hand) filter(keep func(*held) bool) []*held {
 	return out
 }
 
-// idle tells whether nothing is in hand but rows whose handlers are stuck.
-func (d *hand) idle() bool {
-	return d.count.Load() == d.stuck.Load()
-}
+// idle tells whether nothing is in hand.
+func (d *hand) idle() bool { return d.count.Load() == 0 }
 
 // nextRenewal returns a channel that is closed after the renewer's next pass.
 func (d *hand) nextRenewal() <-chan struct{} {

@@ -10,9 +10,9 @@ import (
 
 // held is one claim in hand, from its check-out until its outcome is stored.
 //
-//	waiting ──▶ running ──▶ finished ──▶ (checked in)
-//	   │           ├──▶ stuck ──▶ finished
-//	   └───────────┴──▶ leaving ──▶ (released, or dropped)
+//	waiting ──▶ running ─┬▶ returned ─┬▶ finished ──▶ (checked in)
+//	   │                 └▶ stuck ────┤
+//	   └──────────────────────────────┴▶ leaving ──▶ (released, or dropped)
 type held struct {
 	row    *model.Dataset
 	ticket model.Ticket
@@ -40,14 +40,14 @@ type held struct {
 	reserved int64   // bytes of the room for results
 	refusals int     // how often the database refused this very outcome
 	stored   bool
-	wasStuck bool
 }
 
 // States of a held row.
 const (
 	waiting  int32 = iota // in the buffer, or in a slot that can't start it yet
 	running               // in its handler
-	stuck                 // in its handler, which ignores its cancel
+	returned              // its handler has returned and is being judged
+	stuck                 // its handler ignores its cancel, and is not waited for
 	finished              // has an outcome
 	leaving               // will be released or dropped
 )
@@ -91,13 +91,17 @@ func (h *held) begin(now time.Duration, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end leaves the running state and tells whether the row had been found stuck.
-func (h *held) end() (wasStuck bool) {
-	to := finished
-	if h.fate != checkIn {
-		to = leaving
+// back tells whether the row is the slot's still, whose handler has returned. If it
+// isn't, the handler was found stuck, and the row has been settled without it.
+func (h *held) back() bool { return h.state.CompareAndSwap(running, returned) }
+
+// end notes that the row's fate is decided.
+func (h *held) end() {
+	if h.fate == checkIn {
+		h.state.Store(finished)
+	} else {
+		h.state.Store(leaving)
 	}
-	return h.state.Swap(to) == stuck
 }
 
 // lose notes that the row is somebody else's, cancels its handler, and tells

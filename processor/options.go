@@ -24,7 +24,9 @@ type Options struct {
 	Lease time.Duration
 	// Timeout is how long one call of the handler may take before its context
 	// ends. Default 0: no limit. It may be longer than Lease. A handler that is
-	// still not back 5 s later counts as stuck: its lease is no longer renewed.
+	// still not back 5 s later counts as stuck: its row fails with that reason, as
+	// by any error, and another slot takes the place of its own, up to as many
+	// times as there are slots.
 	Timeout time.Duration
 	// MaxAttempts is how many tries a row has in a round, the first included,
 	// before it fails with its last error; default 5. Tries that ended with the

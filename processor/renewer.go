@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +17,10 @@ const maxRenewals = 1000
 
 // renewer keeps the claims in hand alive, finds lost and stuck ones, and gets
 // through to the database after an outage.
-type renewer struct{ *worker }
+type renewer struct {
+	*worker
+	slots *slots
+}
 
 // run looks after the claims until ctx ends.
 func (r *renewer) run(ctx context.Context) error {
@@ -142,29 +146,41 @@ func (r *renewer) findStuck() {
 	for _, h := range late {
 		r.leaveStuck(h)
 	}
-	if r.allStuck() {
-		r.halt(errAllStuck)
-	}
 }
 
-func (w *worker) allStuck() bool { return int(w.hand.stuckSlots.Load()) == w.opts.Concurrency }
-
-// leaveStuck gives up on a running handler. Others needn't wait for it any more.
+// leaveStuck gives up on a running handler. Its row fails, another slot takes the
+// place of its own, and nobody waits for it any more.
 func (r *renewer) leaveStuck(h *held) {
-	r.hand.leaveStuck(h, 1)
 	if !h.state.CompareAndSwap(running, stuck) {
-		r.hand.leaveStuck(h, -1) // it has just returned
-		return
+		return // it has just returned
 	}
-	r.share.Release(h.weight)
-	if h.row.Losses > 0 {
-		r.hand.alone.Add(-1) // others may be claimed again
+	r.log.Warn("the handler ignores its cancel; its row goes on without it", zap.Int64("id", h.ticket.ID))
+	r.hand.strays(h)
+	if h.weight > 0 { // of a batch, one row stands for the slot
+		r.share.Release(h.weight)
+		r.slots.replace()
 	}
-	poke(r.hand.fewer)
-	poke(r.wake)
-	r.log.Warn("the handler ignores its cancel; its row's lease is no longer renewed",
-		zap.Int64("id", h.ticket.ID))
+	if r.cutOff.Load() > 0 {
+		return // the worker is stopping, and the row is left as it is
+	}
+	r.breaker.leave(h)
+	r.counts.calls.Add(1)
+	switch {
+	case h.lost.Load():
+		h.fate = drop
+	default:
+		h.called = true
+		h.failure = errStuck.Error()
+		r.counts.failedCalls.Add(1)
+		r.charge(h, errStuck)
+		r.logFailure(h)
+	}
+	h.end()
+	r.settle(h)
 }
+
+// errStuck is the error of a row whose handler has not returned.
+var errStuck = errors.New("the handler did not return when its time was up")
 
 // cancelled returns when the context of the row's handler ended, or will.
 func (w *worker) cancelled(h *held) time.Duration {

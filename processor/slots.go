@@ -2,30 +2,35 @@ package processor
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// slots are the goroutines that call the handler, one row at a time each. They
-// are no errgroup, because it must be possible to leave one behind.
+// slots are the goroutines that call the handler, one row or batch at a time each.
+// They are no errgroup, because it must be possible to leave one behind.
 type slots struct {
 	*worker
-	alive atomic.Int64
-	gone  chan struct{} // closed by the last one
+	stopping, working context.Context
+
+	mu       sync.Mutex
+	alive    int           // not counting those whose handlers are stuck
+	replaced int           // of those: whose place another took
+	gone     chan struct{} // closed when none is alive
 }
 
 func newSlots(w *worker) *slots {
-	return &slots{worker: w, gone: make(chan struct{})}
+	return &slots{worker: w, alive: w.opts.Concurrency, gone: make(chan struct{})}
 }
 
 func (s *slots) start(stopping, working context.Context) {
-	s.alive.Store(int64(s.opts.Concurrency))
+	s.stopping, s.working = stopping, working
 	for range s.opts.Concurrency {
-		go s.run(stopping, working)
+		go s.run(&slot{})
 	}
 }
 
-// wait returns true as soon as all slots have ended, false if d is over before.
+// wait returns true as soon as all slots have ended, but for those left behind, and
+// false if d is over before.
 func (s *slots) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -37,32 +42,84 @@ func (s *slots) wait(d time.Duration) bool {
 	}
 }
 
+// replace puts a slot in the place of one whose handler is stuck, up to as many as
+// there were at first. Without any that is not stuck the worker stops.
+func (s *slots) replace() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replaced < s.opts.Concurrency && s.stopping.Err() == nil {
+		s.replaced++
+		go s.run(&slot{})
+		return
+	}
+	s.end()
+	if s.alive == 0 {
+		s.halt(errAllStuck)
+	}
+}
+
+// end counts a slot out; s.mu is held.
+func (s *slots) end() {
+	s.alive--
+	if s.alive == 0 {
+		close(s.gone)
+	}
+}
+
+// comeBack is told that a slot's handler, which was stuck, has returned. If its
+// place had been taken it ends.
+func (s *slots) comeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.replaced > 0:
+		s.replaced--
+	case s.alive > 0:
+		s.alive++
+		go s.run(&slot{})
+	}
+}
+
+// slot is what one goroutine of the slots knows of itself.
+type slot struct {
+	own  context.Context // parent of its rows' contexts
+	left bool            // its handler was found stuck: it is not counted any more
+}
+
 // run is one slot. A handler may end the goroutine (runtime.Goexit, which is what
 // t.FailNow does); its slot then goes on in another.
-func (s *slots) run(stopping, working context.Context) {
+func (s *slots) run(me *slot) {
 	ended := false
 	defer func() {
-		if !ended {
-			go s.run(stopping, working)
-			return
-		}
-		if s.alive.Add(-1) == 0 {
-			close(s.gone)
+		switch {
+		case me.left:
+			s.comeBack()
+		case !ended:
+			go s.run(&slot{})
+		default:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.end()
 		}
 	}()
 	// A parent of its own, so that slots don't contend for one when they make
 	// the contexts of their rows.
-	own, cancel := context.WithCancel(working)
+	own, cancel := context.WithCancel(s.working)
 	defer cancel()
-	for h := s.next(stopping); h != nil; h = s.next(stopping) {
-		if !s.admit(stopping, h) {
+	me.own = own
+	for !me.left {
+		h := s.next(s.stopping)
+		if h == nil {
+			break
+		}
+		if !s.admit(s.stopping, h) {
 			continue
 		}
 		if s.batches == nil || h.row.Losses > 0 || h.probe {
-			s.try(own, h)
+			s.try(me, h)
 			continue
 		}
-		s.tryAll(own, s.gather(stopping, h))
+		s.tryAll(me, s.gather(s.stopping, h))
 	}
 	ended = true
 }

@@ -62,7 +62,7 @@ func (c *counts) snapshot(d *hand) Stats {
 	if d != nil {
 		busy, unfinished := d.busy.Load(), d.unfinished.Load()
 		s.Busy, s.Stuck = int(busy), int(d.stuck.Load())
-		s.Buffered = int(max(unfinished-busy, 0))
+		s.Buffered = int(max(unfinished-(busy-int64(s.Stuck)), 0))
 		s.Finished = int(max(d.count.Load()-unfinished, 0))
 	}
 	return s

@@ -43,8 +43,8 @@ func newParts(w *worker, run context.Context) *parts {
 		claimer:   newClaimer(w),
 		slots:     newSlots(w),
 		committer: newCommitter(w),
-		renewer:   &renewer{worker: w},
 	}
+	p.renewer = &renewer{worker: w, slots: p.slots}
 	lasting := context.WithoutCancel(run)
 	p.claiming, p.cutClaims = context.WithCancel(lasting)
 	p.working, p.cutWork = context.WithCancelCause(lasting)
@@ -103,16 +103,10 @@ func (p *parts) stop() error {
 // those that don't end even so.
 func (p *parts) endWork() (left []*held) {
 	defer p.cutWork(nil)
-	if !p.allStuck() && p.slots.wait(p.opts.Grace) {
-		return nil
+	if !p.slots.wait(p.opts.Grace) {
+		p.cutOff.Store(int64(p.now()))
+		p.cutWork(ErrStopping)
+		p.slots.wait(patience)
 	}
-	p.cutOff.Store(int64(p.now()))
-	p.cutWork(ErrStopping)
-	if !p.allStuck() && p.slots.wait(patience) {
-		return nil
-	}
-	return p.hand.filter(func(h *held) bool {
-		s := h.state.Load()
-		return s == running || s == stuck
-	})
+	return p.hand.leftBehind()
 }

@@ -10,28 +10,55 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/windrow-go/windrow/internal/jsonb"
+	"github.com/windrow-go/windrow/model"
 )
 
 // try calls the handler for one row and settles the row, whatever happens. All
 // code of the user's runs inside: Handle, but also the Error method of its error
 // and the MarshalJSON of its result.
-func (s *slots) try(own context.Context, h *held) {
-	ctx, cancel := s.context(own, h)
+func (s *slots) try(me *slot, h *held) {
+	ctx, cancel := s.context(me.own, h)
 	begun := s.now()
 	s.hand.busy.Add(1)
 	h.batched = false
 	h.begin(begun, cancel)
-	returned := false
+	mine, judged := false, false
 	defer func() {
-		if !returned {
-			s.crashed(h, recover())
+		if !judged {
+			panicked := recover()
+			if mine = mine || h.back(); mine {
+				s.crashed(h, panicked)
+			}
 		}
 		cancel(nil)
-		s.after(h, int64(s.now()-begun))
+		if mine {
+			s.after(h, int64(s.now()-begun))
+		} else {
+			s.afterStuck(me, h)
+		}
 	}()
 	result, err := s.handler.Handle(s.marking(ctx), *h.row)
-	s.judge(ctx, h, result, err)
-	returned = true
+	if mine = h.back(); mine {
+		s.judge(ctx, h, result, err)
+	} else {
+		forget(result, err)
+	}
+	judged = true
+}
+
+// afterStuck notes that a handler that was not waited for has returned after all.
+func (s *slots) afterStuck(me *slot, h *held) {
+	s.hand.busy.Add(-1)
+	s.hand.returned(h)
+	me.left = me.left || h.weight > 0
+	s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
+}
+
+// forget tells a handler that its result is not stored.
+func forget(result any, err error) {
+	if discard := model.AnswerOf(result).Discard; err == nil && discard != nil {
+		(&held{discard: discard}).dropPrepared()
+	}
 }
 
 // context makes the context of one call of the handler.
@@ -60,13 +87,8 @@ func (s *slots) after(h *held, spent int64) {
 		s.logFailure(h)
 	}
 	s.hand.busy.Add(-1)
-	if h.end() {
-		h.wasStuck = true
-		s.hand.leaveStuck(h, -1) // its share was taken away when it was found stuck
-		s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
-	} else {
-		s.share.Release(h.weight)
-	}
+	h.end()
+	s.share.Release(h.weight)
 	s.settle(h)
 }
 

@@ -135,7 +135,7 @@ func (w *worker) now() time.Duration { return time.Since(w.base) }
 // settle hands a row whose fate is decided to the committer; each row in hand
 // gets here exactly once. It waits while too many results are unstored.
 func (w *worker) settle(h *held) {
-	size, alone := h.size(), h.row.Losses > 0 && !h.wasStuck
+	size, alone := h.size(), h.row.Losses > 0
 	h.row.Data = nil
 	if n := len(h.outcome.Result); n > smallResult {
 		h.reserved = int64(min(n, maxResults))
