@@ -230,8 +230,8 @@ func TestFailuresGoByThePartialIndexesOnSQLite(t *testing.T) {
 	judge("empty")
 	f.add(20_000)
 	for _, part := range []int{1000, 10, 1} {
-		check(t, f.raw.Exec(`UPDATE datasets SET is_processed = id <= 10000, available_at = 1, processed_at = 1,
-			error = CASE WHEN id % ? = 0 THEN 'x' END, last_error = CASE WHEN id % ? = 0 THEN 'x' END`, part, part).Error)
+		check(t, f.raw.Exec(`UPDATE datasets SET is_processed = id <= 20000 - ?, available_at = 1, processed_at = 1,
+			error = CASE WHEN id % ? = 0 THEN 'x' END, last_error = CASE WHEN id % ? = 0 THEN 'x' END`, part, part, part).Error)
 		_, err := f.Analyze(t.Context())
 		check(t, err)
 		f.raw = openRaw(t, sqlite.Open("file:"+f.url)) // statistics are read when a file is opened

@@ -28,8 +28,7 @@ func (s *SQLite) Failures(ctx context.Context, each func(Failure) error) error {
 	return explain("read the errors", err)
 }
 
-// sqliteFailedErrorsSQL names the index, because the planner would rather walk the
-// table, which is in the order wanted, than leave out the rows that are not.
+// The two statements say what those of PostgreSQL say, and go by the same indexes.
 const sqliteFailedErrorsSQL = `
 SELECT
 	d.id,
@@ -37,7 +36,7 @@ SELECT
 	substr(d.error, 1, 16384),
 	coalesce(d.processed_at, d.last_checkout),
 	d.version
-FROM datasets AS d INDEXED BY failed_datasets_idx
+FROM datasets AS d
 WHERE d.is_processed
 	AND d.error IS NOT NULL
 ORDER BY d.id`
@@ -49,7 +48,7 @@ SELECT
 	substr(d.last_error, 1, 16384),
 	d.last_checkout,
 	NULL
-FROM datasets AS d INDEXED BY unprocessed_datasets_idx
+FROM datasets AS d
 WHERE NOT d.is_processed
 	AND d.available_at > 0
 	AND d.checked_out_by IS NULL
