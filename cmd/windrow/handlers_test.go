@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,9 @@ func TestAStreamStoppedInTheMiddleLeavesNobodyBehind(t *testing.T) {
 			p.write("rows.jsonl", numbers(20))
 			run := p.start("run", "rows.jsonl", "-j", "2", "--grace", "100ms", "--stream", child)
 			eventually(t, "two rows are begun", func() bool { return len(p.lines("begun")) == 2 })
+			if runtime.GOOS == "linux" && len(p.processes()) < 3 {
+				t.Fatalf("only %q are seen: the search for what is left finds nothing", p.processes())
+			}
 			if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -187,8 +191,8 @@ func TestASecretOfAHeaderFileIsNowhereToBeSeen(t *testing.T) {
 		p.write("secret.headers", "# the token\n\nAuthorization: Bearer "+secret+"\n")
 		o := p.run("run", "rows.jsonl", "--http", server.URL+"/?key="+second, "--header-file", "secret.headers", "--max-failures", "none",
 			"--log-level", "debug", "--retry-delay", "1ms", "--max-attempts", "2", "--errors", "errors.jsonl")
-		o.wants(3, "12 failed", "not with Bearer ***").lacks(secret, second, "who are you")
-		p.jobTable().wants(map[string]int{"error LIKE '%not with Bearer ***%'": 12})
+		o.wants(3, "12 failed", "not with *** and ***").lacks(secret, second, "who are you")
+		p.jobTable().wants(map[string]int{"error LIKE '%not with *** and ***%'": 12})
 		for _, said := range []string{p.stored(), p.read("errors.jsonl"), p.ok("errors", "--database", p.jobAddress()).stdout} {
 			if strings.Contains(said, secret) || strings.Contains(said, second) {
 				t.Errorf("the secret is in %s", clip(said))
