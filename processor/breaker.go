@@ -93,6 +93,7 @@ func (b *breaker) success(now time.Duration) {
 		return
 	}
 	b.trouble, b.ended = "", time.Now()
+	// Told as loudly as the beginning.
 	b.log.Warn("the handler serves again", zap.Duration("trouble", b.ended.Sub(b.since)))
 	b.announce()
 }
