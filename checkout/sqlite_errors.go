@@ -28,7 +28,8 @@ func (s *SQLite) Failures(ctx context.Context, each func(Failure) error) error {
 	return explain("read the errors", err)
 }
 
-// The two statements say what those of PostgreSQL say, and go by the same indexes.
+// The two statements name their indexes: with the statistics of a time at which nearly
+// all rows had failed, the planner would read the whole table.
 const sqliteFailedErrorsSQL = `
 SELECT
 	d.id,
@@ -36,7 +37,7 @@ SELECT
 	substr(d.error, 1, 16384),
 	coalesce(d.processed_at, d.last_checkout),
 	d.version
-FROM datasets AS d
+FROM datasets AS d INDEXED BY failed_datasets_idx
 WHERE d.is_processed
 	AND d.error IS NOT NULL
 ORDER BY d.id`
@@ -48,7 +49,7 @@ SELECT
 	substr(d.last_error, 1, 16384),
 	d.last_checkout,
 	NULL
-FROM datasets AS d
+FROM datasets AS d INDEXED BY unprocessed_datasets_idx
 WHERE NOT d.is_processed
 	AND d.available_at > 0
 	AND d.checked_out_by IS NULL
