@@ -65,8 +65,8 @@ func TestAConnectionLostInAnEffectIsNotTheEffects(t *testing.T) {
 	worker, proxy := f.throughProxy()
 	cut := func(*gorm.DB) error { proxy.CutAll(); return nil }
 	for name, effect := range map[string]func(tx *gorm.DB) error{
-		"returned":               func(tx *gorm.DB) error { return errors.Join(insertOne(tx), cut(tx), insertOne(tx)) },
-		"returned as a text":     func(tx *gorm.DB) error { _ = cut(tx); return fmt.Errorf("%v", insertOne(tx)) },
+		"returned":           func(tx *gorm.DB) error { return errors.Join(insertOne(tx), cut(tx), insertOne(tx)) },
+		"returned as a text": func(tx *gorm.DB) error { _ = cut(tx); return fmt.Errorf("%v", insertOne(tx)) },
 		"while reading": func(tx *gorm.DB) error {
 			rows, err := tx.Raw(`SELECT repeat('x', 10000) FROM generate_series(1, 10000)`).Rows()
 			if err != nil {
