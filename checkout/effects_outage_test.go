@@ -168,7 +168,7 @@ func TestTheSettingsUnderWhichEffectsRun(t *testing.T) {
 		} {
 			var got string
 			if err := tx.Raw(`SELECT current_setting(?)`, name).Scan(&got).Error; err != nil || got != want {
-				return fmt.Errorf("%s is %s, want %s (%w)", name, got, want, err)
+				return fmt.Errorf("%s is %s, want %s (error: %v)", name, got, want, err)
 			}
 		}
 		return nil

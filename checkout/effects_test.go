@@ -310,6 +310,21 @@ func TestWhatAnEffectMayDo(t *testing.T) {
 	})
 }
 
+// Not even on a database that was opened otherwise: what a nested transaction has
+// done stays, as a part of the whole.
+func TestANestedTransactionOfAnEffectMakesNoSavepoint(t *testing.T) {
+	f := onPostgres(t, checkout.Options{}).withTables()
+	c := f.claims(1)[0]
+	s, err := checkout.NewPostgres(t.Context(), f.raw, f.opts)
+	check(t, err)
+	_, err = s.CheckIn(t.Context(), []model.CheckIn{with(done(c, `1`), func(tx *gorm.DB) error {
+		_ = nestedIn(insertOne, func(*gorm.DB) error { return errors.New("not to be undone") })(tx)
+		return insertOne(tx)
+	})})
+	check(t, err)
+	f.wantEffects(0, 0)
+}
+
 // In SQLite a failed statement may end the transaction, and what follows would be
 // stored at once.
 func TestNothingOfAnEffectOutlivesATransactionThatItHasLost(t *testing.T) {

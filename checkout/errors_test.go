@@ -102,7 +102,7 @@ func TestAWaitingRowsVersionIsNotKnown(t *testing.T) {
 
 func TestFailuresAreThoseOfOneInstant(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
-		ids := f.add(3000)
+		ids := f.add(1000)
 		claims, err := f.CheckOutKeys(t.Context(), "a", lease, ids)
 		check(t, err)
 		batch := make([]model.CheckIn, len(claims))
@@ -122,7 +122,7 @@ func TestFailuresAreThoseOfOneInstant(t *testing.T) {
 			}
 			return nil
 		}))
-		equal(t, "failures", n, 3000)
+		equal(t, "failures", n, 1000)
 		f.wantFailures()
 	})
 }
@@ -228,9 +228,9 @@ func TestFailuresGoByThePartialIndexesOnSQLite(t *testing.T) {
 		}
 	}
 	judge("empty")
-	f.add(20_000)
+	f.add(4000)
 	for _, part := range []int{1000, 10, 1} {
-		check(t, f.raw.Exec(`UPDATE datasets SET is_processed = id <= 20000 - ?, available_at = 1, processed_at = 1,
+		check(t, f.raw.Exec(`UPDATE datasets SET is_processed = id <= 4000 - ?, available_at = 1, processed_at = 1,
 			error = CASE WHEN id % ? = 0 THEN 'x' END, last_error = CASE WHEN id % ? = 0 THEN 'x' END`, part, part, part).Error)
 		_, err := f.Analyze(t.Context())
 		check(t, err)

@@ -116,7 +116,7 @@ func TestClosedStreamLeavesNothing(t *testing.T) {
 	files, processes := openFiles(t), childProcesses(t)
 	for _, shared := range []bool{false, true} {
 		stream := newStream(t, handler.StreamOptions{
-			Shared: shared, Timeout: time.Second, MaxOutput: 100_000,
+			Shared: shared, Timeout: soakTimeout, MaxOutput: 100_000,
 			Args: []string{python(t), "-c", misbehave, t.TempDir() + "/tried"},
 		})
 		var rows sync.WaitGroup

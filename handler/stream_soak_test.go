@@ -13,6 +13,10 @@ import (
 	"github.com/windrow-go/windrow/model"
 )
 
+// soakTimeout is long enough for a child to start on a machine that is busy with
+// other things.
+const soakTimeout = 5 * time.Second
+
 // misbehave does with a row, at its first try, what its data says, and answers it
 // properly at later ones.
 const misbehave = `
@@ -65,7 +69,7 @@ var reasons = map[string]string{
 	"segfault":  "the child ended: killed by SIGABRT",
 	"close":     "the child closed its standard output",
 	"cut":       "the child ended: exit status 0, in the middle",
-	"silent":    "timed out after 1s",
+	"silent":    "timed out after " + soakTimeout.String(),
 	"NaN":       "the child's answer is not JSON",
 	"large":     "the child's answer is larger than 100000 bytes",
 	"error":     "an error",
@@ -81,7 +85,7 @@ func TestEveryRowEndsWhateverChildrenDo(t *testing.T) {
 		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
 			t.Parallel()
 			stream := newStream(t, handler.StreamOptions{
-				Shared: shared, Timeout: time.Second, MaxOutput: 100_000,
+				Shared: shared, Timeout: soakTimeout, MaxOutput: 100_000,
 				Args: []string{python(t), "-c", misbehave, t.TempDir() + "/tried"},
 			})
 			var next atomic.Int64

@@ -127,7 +127,7 @@ func word(n int64) string {
 // What is rare may be counted among the others; nothing is lost, and what is frequent
 // is listed.
 func TestMemoryIsBoundedAndNothingIsLost(t *testing.T) {
-	const rows = 60_000
+	const rows = 15_000
 	random := rand.New(rand.NewPCG(1, 2))
 	g := errorgroups.New(false)
 	frequent := int64(0)
