@@ -47,9 +47,13 @@ func (s *slots) tryAll(me *slot, rows []*held) {
 		return
 	}
 	ctx, cancel := s.context(me.own, rows[0])
+	data := make([]model.Dataset, len(rows))
+	for i, h := range rows {
+		data[i] = *h.row
+	}
 	begun := s.now()
 	s.beginAll(rows, begun, cancel)
-	replies, err := s.callAll(ctx, rows)
+	replies, err := s.callAll(ctx, rows[0], data)
 	spent := int64(s.now()-begun) / int64(len(rows))
 	defer cancel(nil)
 	if err != nil && !s.blameless(ctx, err) && s.resume(rows, spent) {
@@ -103,19 +107,15 @@ func apart(f func()) {
 }
 
 // callAll makes the call, whatever becomes of it.
-func (s *slots) callAll(ctx context.Context, rows []*held) (replies []model.Reply, err error) {
-	data := make([]model.Dataset, len(rows))
-	for i, h := range rows {
-		data[i] = *h.row
-	}
+func (s *slots) callAll(ctx context.Context, first *held, rows []model.Dataset) (replies []model.Reply, err error) {
 	apart(func() {
 		err = errGoexit
 		defer func() {
 			if panicked := recover(); panicked != nil {
-				err = s.panicked(rows[0], panicked)
+				err = s.panicked(first, panicked)
 			}
 		}()
-		replies, err = s.batches.HandleBatch(s.marking(ctx), data)
+		replies, err = s.batches.HandleBatch(s.marking(ctx), rows)
 		if err == nil {
 			err = fits(replies, len(rows))
 		}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,14 +30,14 @@ func answers(rows []model.Dataset) []model.Reply {
 func TestBatchesAreFilledAndEveryRowAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1000)
-		calls := 0
+		var calls atomic.Int64
 		drain(t, f, batches(func(ctx context.Context, rows []model.Dataset) ([]model.Reply, error) {
-			calls++
+			calls.Add(1)
 			return answers(rows), work(ctx, time.Second)
 		}), processor.Options{Concurrency: 2, BatchRows: 100})
 		wantStates(t, f, map[model.State]int{model.Done: 1000})
-		if calls > 12 {
-			t.Errorf("%d calls for 1,000 rows in batches of up to 100", calls)
+		if n := calls.Load(); n > 12 {
+			t.Errorf("%d calls for 1,000 rows in batches of up to 100", n)
 		}
 		if r := f.row(321); string(r.Result) != "321" {
 			t.Errorf("row 321 has result %s", r.Result)

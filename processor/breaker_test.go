@@ -117,7 +117,7 @@ func TestTwentyFailuresInARowAreBlamedOnTheHandler(t *testing.T) {
 			}
 			return nil, nil
 		}), processor.Options{Concurrency: 2, UntilEmpty: true})
-		pass(20 * time.Second)
+		pass(8 * time.Second)
 		if trouble := w.Stats().Trouble; !strings.Contains(trouble, "20 rows failed one after the other: exit status 1") {
 			t.Errorf("trouble: %q", trouble)
 		}

@@ -21,6 +21,7 @@ func (s *slots) try(me *slot, h *held) {
 	begun := s.now()
 	s.hand.busy.Add(1)
 	h.batched = false
+	row := *h.row // while it is the slot's: should the handler get stuck, it is settled without it
 	h.begin(begun, cancel)
 	mine, judged := false, false
 	defer func() {
@@ -37,7 +38,7 @@ func (s *slots) try(me *slot, h *held) {
 			s.afterStuck(me, h)
 		}
 	}()
-	result, err := s.handler.Handle(s.marking(ctx), *h.row)
+	result, err := s.handler.Handle(s.marking(ctx), row)
 	if mine = h.back(); mine {
 		s.judge(ctx, h, result, err)
 	} else {
