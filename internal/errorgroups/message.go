@@ -209,7 +209,8 @@ func (s *scanner) isCode(number string) bool {
 func (s *scanner) adjoins() bool {
 	const introduces = ` :=/("'[#`
 	gap := s.out[s.word.to:]
-	return s.word.to > 0 && len(gap) > 0 && len(gap) <= 4 && strings.Trim(string(gap), introduces) == ""
+	return s.word.to > 0 && len(gap) > 0 && len(gap) <= 4 && strings.Trim(string(gap), introduces) == "" &&
+		!strings.Contains(string(gap), "::") // which may begin an address
 }
 
 // standsAlone tells whether a number before rest is not the beginning of a place such as

@@ -159,7 +159,10 @@ func FuzzMessage(f *testing.F) {
 		f.Add(text)
 		f.Add(strings.Repeat(text+" ", 40))
 	}
-	for _, text := range []string{"404::12345", "0,0a@b", "code ::112:34::", "code 1:a:b:c:d:e:f:a:12345", "cafe\x1b[mbabe", "code\x1b[0m 404"} {
+	for _, text := range []string{
+		"404::12345", "0,0a@b", "code ::112:34::", "code 1:a:b:c:d:e:f:a:12345", "code ::1.6f1ed002-ab55-9585-9014-ebf0951522d9",
+		"cafe\x1b[mbabe", "code\x1b[0m 404",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkMessage(t, text) })
