@@ -40,6 +40,20 @@ func TestFailingEffectIsChargedToItsOwnRow(t *testing.T) {
 	})
 }
 
+// What an effect could not reach is not the database.
+func TestEffectsOwnOutageIsNotTheDatabases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		w := drain(t, f, handle(func(context.Context, model.Dataset) (any, error) {
+			return model.Answer{Effect: func(*gorm.DB) error { return model.ErrUnavailable }}, nil
+		}), processor.Options{MaxAttempts: 1})
+		wantStates(t, f, map[model.State]int{model.Failed: 1})
+		if n := w.logged("the database is back"); n != 0 {
+			t.Errorf("%d outages", n)
+		}
+	})
+}
+
 func TestOutcomeOfALostRowIsDiscarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)

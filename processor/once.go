@@ -64,8 +64,9 @@ func (w *worker) insist(ctx context.Context, f func(context.Context) error) erro
 		if err := w.outage.await(ctx, renewed); err != nil {
 			return err
 		}
-		if err := call(ctx, f); !w.outage.report(err) {
-			return err
+		err := call(ctx, f)
+		if errors.Is(err, model.ErrEffect) || !w.outage.report(err) {
+			return err // an effect's own trouble, be it with some other service, is none of the database
 		}
 	}
 }
