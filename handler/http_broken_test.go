@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -405,7 +404,7 @@ func TestHTTPLeavesNothingOpen(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	goroutines, files := runtime.NumGoroutine(), fileCount(t)
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	h, err := handler.NewHTTP(handler.HTTPOptions{URL: address, Timeout: 100 * time.Millisecond, MaxResponse: 1 << 16})
 	if err != nil {
 		t.Fatal(err)
@@ -420,14 +419,14 @@ func TestHTTPLeavesNothingOpen(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if runtime.NumGoroutine() <= goroutines || fileCount(t) <= files {
+	if runtime.NumGoroutine() <= goroutines || openFiles(t) <= files {
 		t.Error("no connection is kept open between rows")
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
 	settle(t, func() string {
-		if n, m := runtime.NumGoroutine(), fileCount(t); n > goroutines || m > files {
+		if n, m := runtime.NumGoroutine(), openFiles(t); n > goroutines || m > files {
 			return fmt.Sprintf("%d goroutines, before %d; %d files, before %d", n, goroutines, m, files)
 		}
 		return ""
@@ -435,16 +434,6 @@ func TestHTTPLeavesNothingOpen(t *testing.T) {
 	if _, err := h.Handle(t.Context(), row("{}")); err == nil || !strings.Contains(err.Error(), "the handler is closed") {
 		t.Errorf("after Close: %v", err)
 	}
-}
-
-// fileCount is how many files this process has open.
-func fileCount(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip("needs /proc")
-	}
-	return len(entries)
 }
 
 // settle waits until what says nothing any more; the runtime has no event for the

@@ -114,7 +114,7 @@ func (h *HTTP) responseResult(r response) (any, error) {
 		return nil, nil
 	case !json.Valid(value):
 		return nil, fmt.Errorf("the response is not one JSON value, although its Content-Type says so: %w; it begins %q",
-			invalidJSON(value), h.safe(string(value[:min(len(value), beginBytes)])))
+			whyNotJSON(value), h.safe(string(value[:min(len(value), beginBytes)])))
 	}
 	return json.RawMessage(value), nil
 }
@@ -123,12 +123,6 @@ func (h *HTTP) responseResult(r response) (any, error) {
 // mark that some servers write.
 func jsonText(body []byte) []byte {
 	return bytes.Trim(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
-}
-
-// invalidJSON says what keeps text from being one JSON value.
-func invalidJSON(text []byte) error {
-	var discard json.RawMessage
-	return json.Unmarshal(text, &discard)
 }
 
 // isJSONType tells whether a Content-Type declares JSON.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -65,4 +66,17 @@ func writeFile(t *testing.T, path, contents string, mode os.FileMode) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// openFiles is how many files this process has open.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil && runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
 }

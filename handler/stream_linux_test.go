@@ -134,16 +134,6 @@ func TestClosedStreamLeavesNothing(t *testing.T) {
 	}
 }
 
-// openFiles is how many files this process has open.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
-}
-
 // childProcesses is how many children this process has, zombies too.
 func childProcesses(t *testing.T) (n int) {
 	t.Helper()

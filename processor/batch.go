@@ -20,6 +20,10 @@ func (s *slots) gather(stopping context.Context, first *held) []*held {
 	for len(rows) < s.opts.BatchRows {
 		select {
 		case h := <-s.buffer:
+			if stopping.Err() != nil { // both were ready
+				s.giveBack(h)
+				return rows
+			}
 			if h.row.Losses > 0 { // it must run alone
 				s.buffer <- h
 				return rows

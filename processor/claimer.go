@@ -117,9 +117,6 @@ func (c *claimer) checkOut(stopping, claiming context.Context, n int) (int, erro
 	return len(claims), nil
 }
 
-// postponed is what a row that is given back by postpone has as its last error.
-const postponed = "its worker was lost; it waits for its turn to run alone"
-
 // postpone gives rows back that must run alone, all but one, which it puts last.
 // Held side by side they would all be charged when one of them kills the worker
 // again. Those given back wait a moment, the longer the more there are, so that
@@ -136,7 +133,7 @@ func (c *claimer) postpone(rows []*held) []*held {
 			alone = h
 		default:
 			delay := time.Second + rand.N(spread)
-			c.decide(h, model.Outcome{Verdict: model.VerdictUnavailable, Delay: delay, Error: postponed})
+			c.decide(h, model.Outcome{Verdict: model.VerdictUnavailable, Delay: delay})
 			h.end()
 			c.settle(h)
 		}

@@ -41,7 +41,7 @@
 // An error marked by [Unavailable] is not the row's fault, and neither is one of
 // twenty different rows that fail one after the other. Such rows are given back
 // without losing an attempt, and the worker slows down: it starts one row now and
-// then to probe, until one succeeds. See breaker.
+// then to probe, until one succeeds.
 //
 // # When the database is gone
 //

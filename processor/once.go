@@ -57,16 +57,3 @@ type markerKey struct{}
 func (w *worker) marking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, markerKey{}, w)
 }
-
-// insist makes a call of the store until it gets an answer.
-func (w *worker) insist(ctx context.Context, f func(context.Context) error) error {
-	for {
-		if err := w.outage.await(ctx, renewed); err != nil {
-			return err
-		}
-		err := call(ctx, f)
-		if errors.Is(err, model.ErrEffect) || !w.outage.report(err) {
-			return err // an effect's own trouble, be it with some other service, is none of the database
-		}
-	}
-}

@@ -29,6 +29,19 @@ func call(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
+// insist makes a call of the store until it gets an answer.
+func (w *worker) insist(ctx context.Context, f func(context.Context) error) error {
+	for {
+		if err := w.outage.await(ctx, renewed); err != nil {
+			return err
+		}
+		err := call(ctx, f)
+		if errors.Is(err, model.ErrEffect) || !w.outage.report(err) {
+			return err // an effect's own trouble, be it with some other service, is none of the database
+		}
+	}
+}
+
 // phase says what may be done with the database.
 type phase int32
 

@@ -18,6 +18,7 @@ type store interface {
 	Count(ctx context.Context, sel checkout.Selection) (checkout.Counts, error)
 	ByID(ctx context.Context, id int64) (model.Dataset, time.Time, error)
 	ByKey(ctx context.Context, key string) (model.Dataset, time.Time, error)
+	Failures(ctx context.Context, each func(checkout.Failure) error) error
 	Close() error
 }
 

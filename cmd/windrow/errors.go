@@ -19,16 +19,6 @@ import (
 	"github.com/windrow-go/windrow/internal/jsonb"
 )
 
-// failureReader is a store as errors needs it.
-type failureReader interface {
-	Failures(ctx context.Context, each func(checkout.Failure) error) error
-}
-
-var (
-	_ failureReader = (*checkout.Postgres)(nil)
-	_ failureReader = (*checkout.SQLite)(nil)
-)
-
 // errorsFlags say which errors are listed, and how.
 type errorsFlags struct {
 	json      bool
@@ -77,7 +67,7 @@ not among them.`,
 				return err
 			}
 			defer s.Close()
-			groups, others, err := a.groupErrors(cmd.Context(), s.(failureReader), e)
+			groups, others, err := a.groupErrors(cmd.Context(), s, e)
 			if err != nil {
 				return err
 			}
@@ -94,7 +84,7 @@ not among them.`,
 }
 
 // groupErrors reads all errors; others are the rows that belong to no group.
-func (a *app) groupErrors(ctx context.Context, s failureReader, e errorsFlags) (groups []errorgroups.Group, others errorgroups.Group, err error) {
+func (a *app) groupErrors(ctx context.Context, s store, e errorsFlags) (groups []errorgroups.Group, others errorgroups.Group, err error) {
 	all := errorgroups.New(e.byVersion)
 	var read atomic.Int64
 	bar := a.display.Begin("errors", 0, func() (done, total int64) { return read.Load(), 0 })

@@ -83,7 +83,11 @@ func (a *app) migrateDown(ctx context.Context, m *migrations.Migrator, yes bool)
 		a.say("there is nothing to take back")
 		return nil
 	}
-	question := fmt.Sprintf("Step %d of windrow's tables is taken back, with the rows and results in it.", version)
+	what := "what it added"
+	if version == 1 {
+		what = "all rows and results"
+	}
+	question := fmt.Sprintf("Step %d of windrow's tables is taken back, with %s.", version, what)
 	if err := a.confirm(question, yes); err != nil {
 		return err
 	}
