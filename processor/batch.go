@@ -56,14 +56,13 @@ func (s *slots) tryAll(me *slot, rows []*held) {
 		data[i] = *h.row
 	}
 	begun := s.now()
-	s.beginAll(rows, begun, cancel)
+	s.beginAll(&attempt{slot: me, rows: len(rows)}, rows, begun, cancel)
 	replies, err := s.callAll(ctx, rows[0], data)
 	spent := int64(s.now()-begun) / int64(len(rows))
 	defer cancel(nil)
 	if err != nil && !s.blameless(ctx, err) && s.resume(rows, spent) {
 		s.log.Debug("a batch failed; its halves are tried", zap.Int("rows", len(rows)), zap.Error(err))
 		half := len(rows) / 2
-		rows[half].weight, rows[0].weight = rows[0].weight, 0 // the share of the process is kept to the end
 		s.tryAll(me, rows[:half])
 		s.tryAll(me, rows[half:])
 		return
@@ -85,13 +84,12 @@ func (s *slots) tryAll(me *slot, rows []*held) {
 
 // beginAll marks rows as running. Their common context ends when all of them are
 // lost.
-func (s *slots) beginAll(rows []*held, now time.Duration, cancel context.CancelCauseFunc) {
+func (s *slots) beginAll(a *attempt, rows []*held, now time.Duration, cancel context.CancelCauseFunc) {
 	var left atomic.Int64
 	left.Store(int64(len(rows)))
 	s.hand.busy.Add(int64(len(rows)))
 	for _, h := range rows {
-		h.batched = true
-		h.begin(now, func(cause error) {
+		h.begin(a, now, func(cause error) {
 			if left.Add(-1) == 0 {
 				cancel(cause)
 			}

@@ -164,3 +164,49 @@ func TestBatchOptionsAreChecked(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// One answer to many rows is one refusal.
+func TestOneRefusedBatchDoesNotOpenTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(100)
+		var calls atomic.Int64
+		w := drain(t, f, batches(func(_ context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			if calls.Add(1) == 2 {
+				return nil, processor.Unavailable(errRefused)
+			}
+			return answers(rows), nil
+		}), processor.Options{Concurrency: 4, BatchRows: 10, MaxAttempts: 1})
+		if n := w.logged("slowing down: the handler can't serve"); n != 0 {
+			t.Errorf("it slowed down %d times", n)
+		}
+		wantStates(t, f, map[model.State]int{model.Done: 100})
+	})
+}
+
+// The handler hangs in the first half of a batch that was taken apart.
+func TestHandlerStuckInAHalfIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(40)
+		let := make(chan struct{})
+		w := start(t, f, batches(func(_ context.Context, rows []model.Dataset) ([]model.Reply, error) {
+			switch {
+			case len(rows) == 10 && rows[0].ID == 1 && rows[0].Checkouts == 1:
+				return nil, errors.New("as a whole")
+			case len(rows) == 5 && rows[0].ID == 1 && rows[0].Checkouts == 1:
+				<-let // deaf
+			}
+			return answers(rows), nil
+		}), processor.Options{Concurrency: 1, BatchRows: 10, Timeout: time.Second})
+		pass(time.Minute)
+		if s := w.Stats(); s.Done < 35 || s.Stuck != 5 {
+			t.Errorf("stats = %+v, want the others done while the handler is stuck", s)
+		}
+		close(let)
+		pass(time.Minute)
+		wantStates(t, f, map[model.State]int{model.Done: 40})
+		w.stop()
+		if err := w.wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

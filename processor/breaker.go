@@ -21,8 +21,8 @@ const (
 	// tripFailures is how many rows, different ones, have to fail one after the
 	// other for that to be blamed on the handler.
 	tripFailures = 20
-	// mostRefunds is how often in a row a row is given back without its attempt while
-	// others succeed. Then it pays, so that nothing goes round for ever.
+	// mostRefunds is how often a row is given back without its attempt while others
+	// succeed. Then it pays, so that nothing goes round for ever.
 	mostRefunds = 2
 
 	// The pauses between probes grow from the first to one of the others: a service
@@ -105,7 +105,9 @@ func (b *breaker) blames(h *held, err error) (blamed, opened bool) {
 	defer b.mu.Unlock()
 	row, refused := h.ticket.ID, model.IsUnavailable(err)
 	switch {
+	case refused && h.attempt.Load().refused: // by the same answer to the same batch
 	case refused:
+		h.attempt.Load().refused = true
 		b.refusals++
 	case row != b.lastRow:
 		b.failures, b.lastRow = b.failures+1, row

@@ -18,12 +18,13 @@ type held struct {
 	ticket model.Ticket
 	place  int // in hand.rows
 
-	state  atomic.Int32
-	lease  atomic.Int64 // by the worker's clock: until when it is surely ours
-	lost   atomic.Bool  // a newer claim exists
-	lostAt atomic.Int64
-	start  atomic.Int64            // when the handler was called
-	cancel context.CancelCauseFunc // set before state becomes running
+	state   atomic.Int32
+	lease   atomic.Int64 // by the worker's clock: until when it is surely ours
+	lost    atomic.Bool  // a newer claim exists
+	lostAt  atomic.Int64
+	start   atomic.Int64            // when the handler was called
+	cancel  context.CancelCauseFunc // set before state becomes running
+	attempt atomic.Pointer[attempt]
 
 	// What follows is the slot's until the row is settled, then the
 	// committer's.
@@ -35,11 +36,16 @@ type held struct {
 	probe    bool    // it was started to see whether the handler serves again
 	discard  func()  // to be called if the outcome isn't stored; may be nil
 	failure  string  // of that call, if it failed
-	weight   int64   // share of the process that the row takes up while it runs
-	batched  bool    // its handler's context is that of its batch, set before state becomes running
 	reserved int64   // bytes of the room for results
 	refusals int     // how often the database refused this very outcome
 	stored   bool
+}
+
+// attempt is one call of the handler: for one row, or for several in common.
+type attempt struct {
+	slot    *slot
+	rows    int
+	refused bool // counted by the breaker, and guarded by it
 }
 
 // States of a held row.
@@ -81,9 +87,10 @@ func (h *held) size() int64 { return int64(len(h.row.Data)) }
 
 func (h *held) leaseEnd() time.Duration { return time.Duration(h.lease.Load()) }
 
-// begin marks the row as running; cancel ends its handler's context.
-func (h *held) begin(now time.Duration, cancel context.CancelCauseFunc) {
+// begin marks the row as running in a call; cancel ends its handler's context.
+func (h *held) begin(a *attempt, now time.Duration, cancel context.CancelCauseFunc) {
 	h.cancel = cancel
+	h.attempt.Store(a)
 	h.start.Store(int64(now))
 	h.state.Store(running)
 	if h.lost.Load() { // found out just before cancel was there to be called

@@ -156,10 +156,7 @@ func (r *renewer) leaveStuck(h *held) {
 	}
 	r.log.Warn("the handler ignores its cancel; its row goes on without it", zap.Int64("id", h.ticket.ID))
 	r.hand.strays(h)
-	if h.weight > 0 { // of a batch, one row stands for the slot
-		r.share.Release(h.weight)
-		r.slots.replace()
-	}
+	r.slots.abandon(h.attempt.Load().slot)
 	if r.cutOff.Load() > 0 {
 		return // the worker is stopping, and the row is left as it is
 	}
@@ -185,7 +182,7 @@ var errStuck = errors.New("the handler did not return when its time was up")
 // cancelled returns when the context of the row's handler ended, or will.
 func (w *worker) cancelled(h *held) time.Duration {
 	at := time.Duration(1<<63 - 1)
-	if t := h.lostAt.Load(); t > 0 && !h.batched {
+	if t := h.lostAt.Load(); t > 0 && h.attempt.Load().rows == 1 {
 		at = min(at, time.Duration(t))
 	}
 	if t := w.cutOff.Load(); t > 0 {

@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,9 +43,14 @@ func (s *slots) wait(d time.Duration) bool {
 	}
 }
 
-// replace puts a slot in the place of one whose handler is stuck, up to as many as
-// there were at first. Without any that is not stuck the worker stops.
-func (s *slots) replace() {
+// abandon leaves a slot behind whose handler is stuck: another takes its place, up to
+// as many as there were at first. Without any that is not stuck the worker stops. It
+// is called by whoever finds out first, and does nothing the second time.
+func (s *slots) abandon(me *slot) {
+	if !me.left.CompareAndSwap(false, true) {
+		return
+	}
+	s.share.Release(me.weight)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.replaced < s.opts.Concurrency && s.stopping.Err() == nil {
@@ -80,10 +86,11 @@ func (s *slots) comeBack() {
 	}
 }
 
-// slot is what one goroutine of the slots knows of itself.
+// slot is one goroutine of the slots.
 type slot struct {
-	own  context.Context // parent of its rows' contexts
-	left bool            // its handler was found stuck: it is not counted any more
+	own    context.Context // parent of its rows' contexts
+	weight int64           // share of the process that it takes up while it works
+	left   atomic.Bool     // its handler was found stuck: it is not counted any more
 }
 
 // run is one slot. A handler may end the goroutine (runtime.Goexit, which is what
@@ -92,7 +99,7 @@ func (s *slots) run(me *slot) {
 	ended := false
 	defer func() {
 		switch {
-		case me.left:
+		case me.left.Load():
 			s.comeBack()
 		case !ended:
 			go s.run(&slot{})
@@ -107,21 +114,31 @@ func (s *slots) run(me *slot) {
 	own, cancel := context.WithCancel(s.working)
 	defer cancel()
 	me.own = own
-	for !me.left {
+	for !me.left.Load() {
 		h := s.next(s.stopping)
 		if h == nil {
 			break
 		}
-		if !s.admit(s.stopping, h) {
-			continue
+		if s.admit(s.stopping, me, h) {
+			s.work(me, h)
 		}
-		if s.batches == nil || h.row.Losses > 0 || h.probe {
-			s.try(me, h)
-			continue
-		}
-		s.tryAll(me, s.gather(s.stopping, h))
 	}
 	ended = true
+}
+
+// work calls the handler for a row that has been admitted, and for others if it
+// takes batches.
+func (s *slots) work(me *slot, h *held) {
+	defer func() {
+		if !me.left.Load() {
+			s.share.Release(me.weight)
+		}
+	}()
+	if s.batches == nil || h.row.Losses > 0 || h.probe {
+		s.try(me, h)
+		return
+	}
+	s.tryAll(me, s.gather(s.stopping, h))
 }
 
 // next takes a row out of the buffer; nil means stop.
@@ -139,36 +156,36 @@ func (s *slots) next(stopping context.Context) *held {
 }
 
 // admit waits until the row may be started. If it may not, it is settled.
-func (s *slots) admit(stopping context.Context, h *held) bool {
+func (s *slots) admit(stopping context.Context, me *slot, h *held) bool {
 	if int(h.row.Losses) > s.opts.MaxAttempts {
 		s.failUnstarted(h)
 		return false
 	}
-	if !s.breaker.enter(h) || !s.enter(stopping, h) {
+	if !s.breaker.enter(h) || !s.enter(stopping, me, h) {
 		s.giveBack(h)
 		return false
 	}
 	if !s.solitude(stopping, h) || !s.throttle(stopping) || h.lost.Load() || !s.secure(stopping, h) {
-		s.share.Release(h.weight)
+		s.share.Release(me.weight)
 		s.giveBack(h)
 		return false
 	}
 	return true
 }
 
-// enter takes the row's share of the process: all of it for a row that lost its
+// enter takes the slot's share of the process: all of it for a row that lost its
 // worker before. An ordinary row that can't start because such a one runs, or waits
 // to run, is better off with another worker; besides, that one may be waiting for
 // it to be gone.
-func (s *slots) enter(stopping context.Context, h *held) bool {
-	h.weight = 1
+func (s *slots) enter(stopping context.Context, me *slot, h *held) bool {
+	me.weight = 1
 	if h.row.Losses > 0 {
-		h.weight = int64(s.opts.Concurrency)
+		me.weight = int64(s.opts.Concurrency)
 	}
-	if s.share.TryAcquire(h.weight) {
+	if s.share.TryAcquire(me.weight) {
 		return true
 	}
-	return h.row.Losses > 0 && s.share.Acquire(stopping, h.weight) == nil
+	return h.row.Losses > 0 && s.share.Acquire(stopping, me.weight) == nil
 }
 
 // solitude waits until a row that must run alone is the only one in hand: if the

@@ -20,9 +20,8 @@ func (s *slots) try(me *slot, h *held) {
 	ctx, cancel := s.context(me.own, h)
 	begun := s.now()
 	s.hand.busy.Add(1)
-	h.batched = false
 	row := *h.row // while it is the slot's: should the handler get stuck, it is settled without it
-	h.begin(begun, cancel)
+	h.begin(&attempt{slot: me, rows: 1}, begun, cancel)
 	mine, judged := false, false
 	defer func() {
 		if !judged {
@@ -51,7 +50,7 @@ func (s *slots) try(me *slot, h *held) {
 func (s *slots) afterStuck(me *slot, h *held) {
 	s.hand.busy.Add(-1)
 	s.hand.returned(h)
-	me.left = me.left || h.weight > 0
+	s.abandon(me)
 	s.log.Info("a stuck handler has returned", zap.Int64("id", h.ticket.ID))
 }
 
@@ -89,7 +88,6 @@ func (s *slots) after(h *held, spent int64) {
 	}
 	s.hand.busy.Add(-1)
 	h.end()
-	s.share.Release(h.weight)
 	s.settle(h)
 }
 
