@@ -119,13 +119,18 @@ func (c *child) writeNow(request []byte) (written int) {
 	return max(written, 0)
 }
 
+// pieceBytes is how much of a backlog is written at once: about what a pipe holds.
+// If all of it were, a request behind another that nobody reads would count as
+// handed over.
+const pieceBytes = 64 << 10
+
 // flush writes the backlog until there is none.
 func (c *child) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.backlog) > 0 && !c.deaf {
-		data := c.backlog
-		c.backlog = nil
+		data := c.backlog[:min(len(c.backlog), pieceBytes)]
+		c.backlog = c.backlog[len(data):]
 		c.handed += int64(len(data))
 		c.mu.Unlock()
 		n, err := c.stdin.Write(data)
