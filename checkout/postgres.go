@@ -21,15 +21,16 @@ import (
 // Postgres is a job's tables in one schema of a PostgreSQL database. Its methods
 // may be called from several goroutines at once; check-outs take turns.
 type Postgres struct {
-	db      *gorm.DB
-	opts    Options
-	sql     postgresSQL
-	channel string // where added rows are announced
-	light   int32  // the traffic light's space of advisory locks
-	job     string // the job's uuid
-	walker  *walker
-	agenda  *looks
-	turn    chan struct{} // held by the pipeline that is under way
+	db       *gorm.DB
+	opts     Options
+	sql      postgresSQL
+	channel  string // where added rows are announced
+	light    int32  // the traffic light's space of advisory locks
+	job      string // the job's uuid
+	walker   *walker
+	agenda   *looks
+	registry *registry
+	turn     chan struct{} // held by the pipeline that is under way
 }
 
 // OpenPostgres opens the job at url, which libpq's PG* variables, service and
@@ -50,7 +51,8 @@ func OpenPostgres(ctx context.Context, url string, opts Options) (*Postgres, err
 
 // NewPostgres is OpenPostgres on an open database.
 func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, error) {
-	opts = opts.withDefaults()
+	known := &registry{}
+	opts = known.counting(opts.withDefaults())
 	migrator, err := migrations.Postgres(db, opts.Schema)
 	if err != nil {
 		return nil, err
@@ -59,13 +61,14 @@ func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, err
 		return nil, err
 	}
 	s := &Postgres{
-		db:      db,
-		opts:    opts,
-		sql:     renderPostgres(opts.Schema, !opts.NoTrafficLight),
-		channel: "windrow_" + opts.Schema,
-		light:   lightSpace(opts.Schema),
-		agenda:  &looks{},
-		turn:    make(chan struct{}, 1),
+		db:       db,
+		opts:     opts,
+		sql:      renderPostgres(opts.Schema, !opts.NoTrafficLight),
+		channel:  "windrow_" + opts.Schema,
+		light:    lightSpace(opts.Schema),
+		agenda:   &looks{},
+		registry: known,
+		turn:     make(chan struct{}, 1),
 	}
 	s.walker = newWalker(s, opts.policy("check out"))
 	if s.job, err = s.Note(ctx, "uuid"); err != nil {
@@ -88,6 +91,7 @@ type postgresSQL struct {
 	counts, byID, byKey, export                            string
 	insertKeyed, compareKeyed                              string
 	marked, mark, spend, spent                             string
+	report, fold, forget, workers, paused                  string
 	schema                                                 string
 }
 
@@ -121,6 +125,11 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		mark:            r.Replace(markSQL),
 		spend:           r.Replace(spendSQL),
 		spent:           r.Replace(spentSQL),
+		report:          r.Replace(reportSQL),
+		fold:            r.Replace(foldSQL),
+		forget:          r.Replace(forgetSQL),
+		workers:         r.Replace(workersSQL),
+		paused:          r.Replace(pausedSQL),
 		schema:          `"` + schema + `"`,
 	}
 }

@@ -17,11 +17,12 @@ import (
 // lost race shows as BUSY there. Several processes may work on one file. Its
 // methods may be called from several goroutines at once.
 type SQLite struct {
-	db     *gorm.DB
-	path   string
-	opts   Options
-	job    string // the job's uuid
-	walker *walker
+	db       *gorm.DB
+	path     string
+	opts     Options
+	job      string // the job's uuid
+	walker   *walker
+	registry *registry
 }
 
 // OpenSQLite opens the job in the file at path. A missing file is made if create
@@ -32,7 +33,8 @@ func OpenSQLite(ctx context.Context, path string, create bool, opts Options) (*S
 	if err != nil {
 		return nil, err
 	}
-	s := &SQLite{db: db, path: path, opts: opts.withDefaults()}
+	known := &registry{}
+	s := &SQLite{db: db, path: path, opts: known.counting(opts.withDefaults()), registry: known}
 	s.walker = newWalker(s, s.opts.policy("check out"))
 	if err := s.open(ctx, create); err != nil {
 		database.Close(db)

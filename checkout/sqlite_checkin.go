@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,23 +46,39 @@ func checkInEach(ctx context.Context, tx *gorm.DB, batch []model.CheckIn) (recei
 		return receipt, nil, err
 	}
 	defer update.Close()
+	sum := tally{writer: batch[0].Holder}
 	for _, in := range batch {
-		res, err := update.ExecContext(ctx, checkInArgs(in)...)
-		if err != nil {
-			return receipt, nil, fmt.Errorf("row %d: %w", in.ID, err)
-		}
-		if n, err := res.RowsAffected(); err != nil {
-			return receipt, nil, err
-		} else if n == 1 {
-			due = appendEffect(due, in)
+		var processed bool
+		switch err := update.QueryRowContext(ctx, checkInArgs(in)...).Scan(&processed); {
+		case errors.Is(err, sql.ErrNoRows):
+			if err := sqliteVerdictOn(tx, in.Ticket, &receipt); err != nil {
+				return receipt, nil, err
+			}
 			continue
+		case err != nil:
+			return receipt, nil, fmt.Errorf("row %d: %w", in.ID, err)
+		case processed:
+			sum.add(in.Verdict, 1)
+		case in.Verdict <= model.VerdictFailed:
+			if err := tx.Exec(sqliteKeepSQL, in.ID).Error; err != nil {
+				return receipt, nil, err
+			}
 		}
-		if err := sqliteVerdictOn(tx, in.Ticket, &receipt); err != nil {
-			return receipt, nil, err
-		}
+		due = appendEffect(due, in)
 	}
-	return receipt, due, nil
+	return receipt, due, sqliteTally(tx, sum)
 }
+
+// sqliteKeepSQL keeps the outcome that a next round will replace, if its run wants
+// that.
+const sqliteKeepSQL = `
+INSERT INTO history (id, round, run_id, processed_at, version, error, result)
+SELECT d.id, d.round - 1, d.run_id, d.processed_at, d.version, d.error, d.result
+FROM datasets AS d
+JOIN runs AS r ON r.id = d.run_id
+WHERE d.id = ?
+	AND r.keep_history
+ON CONFLICT DO NOTHING`
 
 // prepare compiles a statement once for the many rows of a transaction; gorm
 // would do it for each.
@@ -135,7 +152,8 @@ SET
 WHERE id = ?6
 	AND checkouts = ?7
 	AND checked_out_by = ?8
-	AND +is_processed = 0`
+	AND +is_processed = 0
+RETURNING is_processed`
 
 // sqliteVerdictOn tells whether a ticket that changed nothing was stored by an
 // earlier, unanswered try, or is lost.

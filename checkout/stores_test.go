@@ -41,6 +41,10 @@ type store interface {
 	Analyze(ctx context.Context) (bool, error)
 	Note(ctx context.Context, name string) (string, error)
 	SetNote(ctx context.Context, name, value string) error
+	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
+	Pause(ctx context.Context, by string) error
+	Resume(ctx context.Context) error
+	Failures(ctx context.Context, each func(checkout.Failure) error) error
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -31,7 +31,7 @@ var files embed.FS
 
 // Needed is the version of the schema that this program needs. A newer one that
 // a newer program made is accepted: later migrations only add.
-const Needed = 2
+const Needed = 4
 
 // DefaultSchema is the PostgreSQL schema of a job that names none.
 const DefaultSchema = "windrow"

@@ -44,6 +44,10 @@ func (*endless) Spend(context.Context, string, float64) (float64, error) { retur
 
 func (*endless) Mark(context.Context, model.Mark) error { return nil }
 
+func (*endless) Report(context.Context, model.Worker, time.Duration) error { return nil }
+
+func (*endless) Paused(context.Context) (bool, error) { return false, nil }
+
 func (e *endless) Agenda(context.Context) (model.Agenda, error) {
 	return model.Agenda{Next: -1}, nil
 }

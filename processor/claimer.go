@@ -17,7 +17,9 @@ type claimer struct {
 	*worker
 	pace   *pace
 	pauses *backoff.ExponentialBackOff // while others are quicker
-	few    int                         // the most to ask for, since rows that must run alone were met; 0: no limit
+	heeded time.Duration               // when it last asked for a pause and there was none; 0: to be asked
+	paused bool
+	few    int // the most to ask for, since rows that must run alone were met; 0: no limit
 }
 
 func newClaimer(w *worker) *claimer {
@@ -51,7 +53,10 @@ func (c *claimer) step(stopping, claiming context.Context) error {
 	if err := c.outage.await(stopping, up); err != nil {
 		return err
 	}
-	got, err := c.checkOut(stopping, claiming, n)
+	got := n
+	if err = c.heed(stopping); err == nil {
+		got, err = c.checkOut(stopping, claiming, n)
+	}
 	if err == nil && got == 0 {
 		err = c.idle(stopping)
 	}

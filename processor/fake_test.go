@@ -14,16 +14,21 @@ import (
 // fake is a table in memory that keeps the rules of the real ones: who holds a
 // row under which token, until when, and what a statement may change.
 type fake struct {
-	mu     sync.Mutex
-	rows   []*model.Dataset // sorted by id
-	added  chan struct{}    // closed and replaced when rows are added or given back
-	log    []string         // the statements that were carried out
-	asked  []int            // the n of each check-out
-	got    []int            // and how many rows it brought
-	most   int              // the most rows that were held at once
-	stored int              // accepted check-ins
-	marks  map[model.Mark]bool
-	cost   float64
+	mu          sync.Mutex
+	rows        []*model.Dataset // sorted by id
+	added       chan struct{}    // closed and replaced when rows are added or given back
+	log         []string         // the statements that were carried out
+	asked       []int            // the n of each check-out
+	got         []int            // and how many rows it brought
+	most        int              // the most rows that were held at once
+	stored      int              // accepted check-ins
+	marks       map[model.Mark]bool
+	cost        float64
+	paused      bool
+	reportError error
+	orders      int            // how often it was asked for a pause
+	told        []model.Worker // what was reported
+	next        []time.Duration
 
 	// fault, if set, is asked before (after = false) and after each statement;
 	// an error is returned instead of the answer.
@@ -200,6 +205,20 @@ func (f *fake) Spend(ctx context.Context, _ string, cost float64) (total float64
 		total = f.cost
 	})
 	return total, err
+}
+
+func (f *fake) Report(_ context.Context, w model.Worker, next time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told, f.next = append(f.told, w), append(f.next, next)
+	return f.reportError
+}
+
+func (f *fake) Paused(context.Context) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.orders++
+	return f.paused, nil
 }
 
 func (f *fake) Mark(ctx context.Context, m model.Mark) error {

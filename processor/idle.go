@@ -35,7 +35,11 @@ func (c *claimer) idle(stopping context.Context) error {
 		return sleep(stopping, c.pauses.NextBackOff())
 	}
 	c.pauses.Reset()
-	err = c.store.Wait(waiting, c.nap(agenda.Next))
+	nap := c.nap(agenda.Next)
+	c.pulse.before(stopping, nap)
+	c.napping.Store(true)
+	defer c.napping.Store(false)
+	err = c.store.Wait(waiting, nap)
 	if err != nil && waiting.Err() == nil {
 		return fmt.Errorf("wait for rows: %w", err)
 	}

@@ -34,7 +34,7 @@ type parts struct {
 	cutWork                              context.CancelCauseFunc
 	endStoring                           context.CancelFunc
 
-	claims, storage, renewals errgroup.Group
+	claims, storage, renewals, reports errgroup.Group
 }
 
 func newParts(w *worker, run context.Context) *parts {
@@ -59,6 +59,10 @@ func (p *parts) start(stopping context.Context) {
 	})
 	p.renewals.Go(func() error {
 		return p.fail(stopping, p.renewer.run(p.renewing))
+	})
+	p.reports.Go(func() error {
+		p.pulse.run(stopping)
+		return nil
 	})
 	p.storage.Go(func() error {
 		return p.committer.run(p.storing)
@@ -92,6 +96,7 @@ func (p *parts) stop() error {
 
 	end := time.AfterFunc(lastCheckIn, p.endStoring)
 	defer end.Stop()
+	_ = p.reports.Wait() // always nil
 	close(p.committer.over)
 	unstored := p.storage.Wait()
 	p.endStoring()

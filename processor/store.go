@@ -32,6 +32,11 @@ type Store interface {
 	// Spend adds what calls of holder's handler have cost, and returns the sum
 	// over all workers that there have been.
 	Spend(ctx context.Context, holder string, cost float64) (total float64, err error)
+	// Report stores what the worker tells of itself. It will report again within
+	// next; if that is negative, it ends.
+	Report(ctx context.Context, w model.Worker, next time.Duration) error
+	// Paused tells whether nothing is to be checked out for the time being.
+	Paused(ctx context.Context) (bool, error)
 	// Agenda tells what a worker that found nothing to check out waits for.
 	Agenda(ctx context.Context) (model.Agenda, error)
 	// Wait returns nil after d, or sooner when rows were added or released, and

@@ -31,6 +31,7 @@ type worker struct {
 	hand    *hand
 	outage  *outage
 	breaker *breaker
+	pulse   *pulse
 	limiter *rate.Limiter // nil: no limit
 	limit   int           // the most rows in hand
 	buffer  chan *held    // both hold limit rows, so that sending never blocks
@@ -44,6 +45,7 @@ type worker struct {
 	sparse  atomic.Bool   // outcomes come one by one: the committer needn't wait for more
 	stir    atomic.Pointer[context.CancelFunc]
 	spilled atomic.Bool   // the buffer was given back: the measured times are wrong
+	napping atomic.Bool   // the claimer waits for work
 	cutOff  atomic.Int64  // when the handlers were cancelled; 0: they weren't
 	check   chan struct{} // asks the renewer for a pass
 
@@ -76,6 +78,7 @@ func newWorker(store Store, handler Handler, opts Options, c *counts) *worker {
 		losses:   newLimited(log, "more rows lost"),
 		remarks:  newLimited(log, "more results made safe"),
 	}
+	w.pulse = &pulse{worker: w}
 	if opts.BatchRows > 1 {
 		w.batches = handler.(BatchHandler) // as checked by Run
 	}
@@ -105,6 +108,7 @@ func (w *worker) run(ctx context.Context) error {
 	p.start(stopping)
 	<-stopping.Done()
 	err := errors.Join(reason(ctx, stopping), p.stop())
+	w.pulse.end()
 
 	w.flushLogs(true)
 	s := w.counts.snapshot(w.hand)

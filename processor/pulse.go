@@ -1,0 +1,151 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/windrow-go/windrow/model"
+)
+
+const (
+	// reportEvery is how often a worker tells of itself while it has work.
+	reportEvery = 10 * time.Second
+	// lastReport is how long a worker may take to say that it ends.
+	lastReport = 5 * time.Second
+	// orderEvery is how often a worker asks whether the job is paused, at most, when
+	// it is about to check out, and while it is paused.
+	orderEvery = time.Second
+	// rateWindow is what a rate is taken over.
+	rateWindow = time.Minute
+)
+
+// pulse keeps the worker's row in the table of workers true. While the worker has
+// work, its own goroutine does so; while it waits for some, it is done with the look
+// for work, so that an idle worker asks the database for nothing more.
+//
+// A report is worth nothing to the rows: one that fails is let go.
+type pulse struct {
+	*worker
+	mu       sync.Mutex
+	promised time.Duration // until when the database expects no report, by the worker's clock
+	rate     meter
+	told     bool // that it may not report
+}
+
+// run reports until ctx ends.
+func (p *pulse) run(ctx context.Context) {
+	p.before(ctx, reportEvery)
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !p.napping.Load() {
+				p.report(ctx, reportEvery)
+			}
+		}
+	}
+}
+
+// before reports ahead of a nap, unless the last report covers it.
+func (p *pulse) before(ctx context.Context, nap time.Duration) {
+	p.mu.Lock()
+	covered := p.promised >= p.now()+nap
+	p.mu.Unlock()
+	if !covered {
+		p.report(ctx, nap)
+	}
+}
+
+// end says that the worker ends.
+func (p *pulse) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastReport)
+	defer cancel()
+	p.report(ctx, -1)
+}
+
+func (p *pulse) report(ctx context.Context, next time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outage.phase() == down {
+		return
+	}
+	at := p.now()
+	err := call(ctx, func(ctx context.Context) error { return p.store.Report(ctx, p.self(at), next) })
+	switch {
+	case err == nil:
+		p.promised = at + next
+	case !errors.Is(err, model.ErrUnavailable) && ctx.Err() == nil && !p.told:
+		p.told = true
+		p.log.Warn("the worker can't be listed among the workers; it goes on without", zap.Error(err))
+	}
+}
+
+// self is what the worker tells of itself.
+func (p *pulse) self(at time.Duration) model.Worker {
+	s := p.counts.snapshot(p.hand)
+	return model.Worker{
+		Holder: p.opts.Holder, Host: p.opts.Host, PID: p.opts.PID, Program: p.opts.Program,
+		Version: p.opts.Version, Slots: p.opts.Concurrency, Lease: p.opts.Lease.Seconds(),
+		InFlight: int(p.hand.count.Load()),
+		Done:     s.Done, Failed: s.Failed, Retried: s.Retried, Released: s.Released, Lost: s.Lost,
+		Rate:    p.rate.at(at, s.Done+s.Failed),
+		Trouble: p.breaker.state(),
+	}
+}
+
+// meter measures a rate over the last minute.
+type meter struct{ samples []sample }
+
+type sample struct {
+	at time.Duration
+	n  int64
+}
+
+// at takes one more sample of a growing count and returns the rate, in a second.
+func (m *meter) at(at time.Duration, n int64) float64 {
+	m.samples = append(m.samples, sample{at, n})
+	for len(m.samples) > 2 && m.samples[1].at <= at-rateWindow {
+		m.samples = m.samples[1:]
+	}
+	first := m.samples[0]
+	if at <= first.at {
+		return 0
+	}
+	return float64(n-first.n) / (at - first.at).Seconds()
+}
+
+// heed returns when the job is not paused, which it asks for once a second at most.
+func (c *claimer) heed(stopping context.Context) error {
+	for {
+		if now := c.now(); c.heeded != 0 && now-c.heeded < orderEvery {
+			return nil
+		}
+		paused := false
+		err := call(stopping, func(ctx context.Context) (err error) {
+			paused, err = c.store.Paused(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if paused != c.paused {
+			c.paused = paused
+			c.log.Info(map[bool]string{true: "paused: nothing is checked out until windrow resume", false: "resumed"}[paused])
+		}
+		if !paused {
+			c.heeded = c.now()
+			return nil
+		}
+		c.heeded = 0
+		if err := sleep(stopping, orderEvery); err != nil {
+			return err
+		}
+	}
+}
