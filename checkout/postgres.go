@@ -92,6 +92,7 @@ type postgresSQL struct {
 	insertKeyed, compareKeyed                              string
 	marked, mark, spend, spent                             string
 	report, fold, forget, workers, paused                  string
+	facts, open, oldestDue, anyFresh                       string
 	schema                                                 string
 }
 
@@ -130,6 +131,10 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		forget:          r.Replace(forgetSQL),
 		workers:         r.Replace(workersSQL),
 		paused:          r.Replace(pausedSQL),
+		facts:           r.Replace(factsSQL),
+		open:            r.Replace(openSQL),
+		oldestDue:       r.Replace(oldestDueSQL),
+		anyFresh:        r.Replace(anyFreshSQL),
 		schema:          `"` + schema + `"`,
 	}
 }

@@ -42,6 +42,7 @@ type store interface {
 	Note(ctx context.Context, name string) (string, error)
 	SetNote(ctx context.Context, name, value string) error
 	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
+	Overview(ctx context.Context, exact bool) (checkout.Overview, error)
 	Pause(ctx context.Context, by string) error
 	Resume(ctx context.Context) error
 	Failures(ctx context.Context, each func(checkout.Failure) error) error

@@ -117,6 +117,18 @@ func (d *hand) filter(keep func(*held) bool) []*held {
 	return out
 }
 
+// endingBefore counts the claims that are wanted still and end before at.
+func (d *hand) endingBefore(at time.Duration) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.rows {
+		if h.leaseEnd() < at && h.renewable() {
+			n++
+		}
+	}
+	return n
+}
+
 // idle tells whether nothing is in hand.
 func (d *hand) idle() bool { return d.count.Load() == 0 }
 

@@ -192,3 +192,33 @@ func TestWorkerEndsWhenEverySlotAndItsReplacementIsStuck(t *testing.T) {
 		}
 	})
 }
+
+func TestLeasesAreAtRiskWhenRenewalsAreOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(3)
+		w := start(t, f, takes(10*time.Minute), processor.Options{Concurrency: 3})
+		wantAtRisk := func(n int) {
+			t.Helper()
+			if s := w.Stats(); s.AtRisk != n {
+				t.Errorf("stats = %+v, want %d at risk", s, n)
+			}
+		}
+		pass(2 * time.Minute) // many renewals
+		wantAtRisk(0)
+		f.setFault(gone)
+		pass(19 * time.Second) // a lease that was renewed just before has 41 s left
+		wantAtRisk(0)
+		pass(time.Minute)
+		wantAtRisk(3)
+		f.steal(1)
+		f.setFault(nil)
+		pass(time.Minute) // the longest pause between tries is over
+		wantAtRisk(0)
+		if s := w.Stats(); s.Lost != 1 {
+			t.Errorf("stats = %+v, want one lost", s)
+		}
+		w.stop()
+		_ = w.wait()
+		wantAtRisk(0)
+	})
+}

@@ -13,8 +13,7 @@ type Processor struct {
 	handler Handler
 	opts    Options
 	counts  counts
-	hand    atomic.Pointer[hand] // of the present or last run
-	breaker atomic.Pointer[breaker]
+	worker  atomic.Pointer[worker] // of the present or last run
 	running atomic.Bool
 }
 
@@ -46,17 +45,18 @@ func (p *Processor) Run(ctx context.Context) error {
 	}
 	defer p.running.Store(false)
 	w := newWorker(p.store, p.handler, opts, &p.counts)
-	p.hand.Store(w.hand)
-	p.breaker.Store(w.breaker)
+	p.worker.Store(w)
 	return w.run(ctx)
 }
 
 // Stats tells what has been done since New. It is cheap, and may be called at
 // any time.
 func (p *Processor) Stats() Stats {
-	s := p.counts.snapshot(p.hand.Load())
-	if b := p.breaker.Load(); b != nil {
-		s.Trouble = b.state()
+	w := p.worker.Load()
+	if w == nil {
+		return p.counts.snapshot(nil)
 	}
+	s := p.counts.snapshot(w.hand)
+	s.AtRisk, s.Trouble = w.atRisk(), w.breaker.state()
 	return s
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	// reportEvery is how often a worker tells of itself while it has work.
-	reportEvery = 10 * time.Second
+	reportEvery = 5 * time.Second
 	// lastReport is how long a worker may take to say that it ends.
 	lastReport = 5 * time.Second
 	// orderEvery is how often a worker asks whether the job is paused, at most, when

@@ -59,10 +59,10 @@ func TestAWorkerTellsOfItselfWhileItWorksAndWhenItEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.look(func() {
-			if n := len(f.told); n < 7 || n > 9 {
+			if n := len(f.told); n < 13 || n > 15 {
 				t.Fatalf("%d reports in a minute", n)
 			}
-			first, middle, last := f.told[0], f.told[4], f.told[len(f.told)-1]
+			first, middle, last := f.told[0], f.told[8], f.told[len(f.told)-1]
 			if first.Holder != "w" || first.Version != "v1" || first.Program != "1.2" || first.PID == 0 || first.Host == "" || first.Slots != 1 || first.Lease != 60 {
 				t.Errorf("first: %+v", first)
 			}

@@ -69,6 +69,11 @@ func (r *renewer) due() []*held {
 	})
 }
 
+// atRisk counts the claims of whose lease less than a third is left: none while the
+// database answers, as they are renewed when a third is gone. It is worked out for
+// whoever asks, since the renewer, when it matters, is waiting for the database.
+func (w *worker) atRisk() int { return w.hand.endingBefore(w.now() + w.opts.Lease/3) }
+
 // renewable tells whether the claim is wanted still. The lease of a stuck handler
 // runs out, so that somebody else gets the row.
 func (h *held) renewable() bool {

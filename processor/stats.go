@@ -25,6 +25,7 @@ type Stats struct {
 	Stuck    int // of these: handlers that ignore their cancel
 	Buffered int // rows held that have not been started
 	Finished int // rows held whose outcome is not stored yet
+	AtRisk   int // rows held of whose lease less than a third is left
 
 	Trouble string // why the worker is slowed down; empty: it isn't
 }

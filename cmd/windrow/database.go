@@ -19,6 +19,10 @@ type store interface {
 	ByID(ctx context.Context, id int64) (model.Dataset, time.Time, error)
 	ByKey(ctx context.Context, key string) (model.Dataset, time.Time, error)
 	Failures(ctx context.Context, each func(checkout.Failure) error) error
+	Overview(ctx context.Context, exact bool) (checkout.Overview, error)
+	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
+	Pause(ctx context.Context, by string) error
+	Resume(ctx context.Context) error
 	Close() error
 }
 
@@ -58,13 +62,14 @@ func (a *app) open(ctx context.Context, create bool) (store, error) {
 }
 
 func (a *app) openAt(ctx context.Context, address string, create bool) (store, error) {
-	opts := checkout.Options{Schema: a.schema, Logger: a.log}
+	opts := checkout.Options{Schema: a.schema, Logger: a.log, OnConflict: a.metrics.Conflict}
 	if isPostgres(address) {
 		a.say("database: PostgreSQL, %s, schema %s", database.ServerName(address), a.schema)
 		s, err := checkout.OpenPostgres(ctx, address, opts)
 		if err != nil {
 			return nil, err
 		}
+		a.metrics.Database("postgres", s, plainText)
 		return s, nil
 	}
 	file, err := fileOf(address)
@@ -80,6 +85,7 @@ func (a *app) openAt(ctx context.Context, address string, create bool) (store, e
 	if err != nil {
 		return nil, err
 	}
+	a.metrics.Database("sqlite", s, plainText)
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -212,6 +213,7 @@ type workerFlags struct {
 	concurrency int
 	lease       time.Duration
 	maxAttempts int
+	version     string
 	retryDelay  string
 	rate        string
 	grace       time.Duration
@@ -224,6 +226,7 @@ func (w *workerFlags) add(flags *pflag.FlagSet, maxFailures string) {
 	flags.IntVarP(&w.concurrency, "concurrency", "j", 0, "rows worked at once (default: the number of processors)")
 	flags.DurationVar(&w.lease, "lease", time.Minute, "how long rows stay with a worker that shows no life; renewed meanwhile")
 	flags.IntVar(&w.maxAttempts, "max-attempts", 5, "tries before a row fails")
+	flags.StringVar(&w.version, "handler-version", "", "the `version` of the handler, stored with each result (default: made of the handler's flags and files)")
 	flags.StringVar(&w.retryDelay, "retry-delay", "1s..1h", "the wait before another try: random, below a ceiling that doubles from the `least..most`")
 	flags.StringVar(&w.rate, "rate", "", "start at most so many rows, e.g. `60/m`, 10/s; of this process alone")
 	flags.DurationVar(&w.grace, "grace", 25*time.Second, "how long rows being worked may go on after a stop")
@@ -276,7 +279,8 @@ func (w *workerFlags) options(a *app, made *madeHandler) (processor.Options, err
 		Rate:        rate,
 		BatchRows:   made.batchRows,
 		BatchWait:   made.batchWait,
-		Version:     made.Fingerprint(),
+		Version:     cmp.Or(w.version, made.Fingerprint()),
+		Program:     buildVersion(),
 		Logger:      a.log,
 	}, nil
 }

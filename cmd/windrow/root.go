@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 
+	"github.com/windrow-go/windrow/internal/metrics"
 	"github.com/windrow-go/windrow/internal/progress"
 	"github.com/windrow-go/windrow/migrations"
 )
@@ -34,7 +35,8 @@ type app struct {
 	databaseTyped bool // --database stood on the command line
 	display       *progress.Display
 	log           *zap.Logger
-	begun         bool // the command line was understood: what goes wrong now is no error in it
+	metrics       *metrics.Worker // nil: nothing is measured
+	begun         bool            // the command line was understood: what goes wrong now is no error in it
 }
 
 // run is the program: it returns the exit code.
@@ -94,8 +96,8 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 	flags.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&a.logFormat, "log-format", "", "console or json (default: console on a terminal)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, and only warnings in the log")
-	root.AddCommand(a.runCommand(), a.migrateCommand(), a.loadCommand(), a.workCommand(), a.statusCommand(),
-		a.showCommand(), a.errorsCommand(), a.exportCommand(), a.reprocessCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.migrateCommand(), a.loadCommand(), a.workCommand(), a.statusCommand(), a.workersCommand(), a.pauseCommand(), a.resumeCommand(),
+		a.showCommand(), a.errorsCommand(), a.exportCommand(), a.reprocessCommand(), a.benchCommand(), a.doctorCommand(), a.versionCommand())
 	describeEnvironment(root)
 	return root
 }

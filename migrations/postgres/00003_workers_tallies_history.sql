@@ -2,7 +2,7 @@
 -- of rows that were put back.
 
 -- +goose Up
--- One row a worker's start. A worker writes its own row, every ten seconds while it
+-- One row a worker's start. A worker writes its own row, every five seconds while it
 -- has work; rows of workers that are gone are forgotten after a day.
 CREATE TABLE "{{schema}}".workers (
     holder      text             NOT NULL,
