@@ -53,7 +53,7 @@ func (s *sizes) watch(ctx context.Context, b *Bench, f *fleet, p Parameters) err
 			err = s.take(ctx, b, f)
 		case <-again.C:
 			if f.finished() >= int64(p.Rows)*int64(s.rounds+1) {
-				_, err = store.Reprocess(ctx, checkout.Selection{All: true}, "bench")
+				_, err = store.Reprocess(ctx, checkout.Selection{All: true}, checkout.ReprocessOptions{By: "bench"})
 				s.rounds++
 			}
 		}

@@ -101,7 +101,7 @@ func TestConflictsAtCommitUseUpNoAttempts(t *testing.T) {
 	}
 
 	f.failCommits(2)
-	out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+	out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 	check(t, err)
 	equal(t, "put back", out.PutBack, int64(len(ids)))
 	equal(t, "conflicts of the reprocess", seen.of("reprocess: serialization"), 2)

@@ -233,7 +233,7 @@ func TestReprocessPutsRowsBackAndKeepsTheirResults(t *testing.T) {
 		counts, err := f.Count(t.Context(), checkout.Selection{All: true})
 		check(t, err)
 		equal(t, "selected", counts.Total(), 3)
-		out, err := f.Reprocess(t.Context(), checkout.Selection{Failed: true}, "me")
+		out, err := f.Reprocess(t.Context(), checkout.Selection{Failed: true}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		equal(t, "put back", out.PutBack, 1)
 		f.wantState(ids[1], model.Fresh)
@@ -242,7 +242,7 @@ func TestReprocessPutsRowsBackAndKeepsTheirResults(t *testing.T) {
 		equal(t, "run", *f.row(ids[1]).RunID, out.Run)
 		equal(t, "former error", *f.row(ids[1]).Error, "bad")
 
-		out, err = f.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+		out, err = f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		equal(t, "put back", out.PutBack, 1)
 		equal(t, "deferred", out.Deferred, 1)
@@ -267,7 +267,7 @@ func TestNoOldCheckInLandsInANewRound(t *testing.T) {
 		id := f.add(1)[0]
 		old := f.checkOutOne("a", id)
 		f.expire()
-		out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+		out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		equal(t, "put back", out.PutBack, 1)
 		f.wantState(id, model.Fresh)
@@ -290,7 +290,7 @@ func TestReprocessByKeys(t *testing.T) {
 		counts, err := f.Count(t.Context(), sel)
 		check(t, err)
 		equal(t, "selected", counts.Total(), 1)
-		out, err := f.Reprocess(t.Context(), sel, "me")
+		out, err := f.Reprocess(t.Context(), sel, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		equal(t, "put back", out.PutBack, 1)
 		equal(t, "missing", slices.Equal(out.Missing, []string{"nope"}), true)
@@ -302,7 +302,7 @@ func TestReprocessByKeys(t *testing.T) {
 func TestASelectionMustBeOne(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		for _, sel := range []checkout.Selection{{}, {All: true, Failed: true}} {
-			if _, err := f.Reprocess(t.Context(), sel, "me"); err == nil {
+			if _, err := f.Reprocess(t.Context(), sel, checkout.ReprocessOptions{By: "me"}); err == nil {
 				t.Fatalf("selection %+v was taken", sel)
 			}
 		}

@@ -61,7 +61,7 @@ func TestFailuresAreThoseOfFailedAndOfWaitingRows(t *testing.T) {
 		equal(t, "first id", ids[0], 1)
 		f.wantFailures()
 		f.checkIn(failed(f.checkOutOne("a", 9), "of another round"))
-		_, err := f.Reprocess(t.Context(), checkout.Selection{Keys: []string{"put back"}}, "me")
+		_, err := f.Reprocess(t.Context(), checkout.Selection{Keys: []string{"put back"}}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 
 		f.checkIn(versioned(failed(f.checkOutOne("a", 1), "bad"), "v1"))
@@ -90,7 +90,7 @@ func TestAWaitingRowsVersionIsNotKnown(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		id := f.add(1)[0]
 		f.checkIn(versioned(failed(f.checkOutOne("a", id), "bad"), "v1"))
-		_, err := f.Reprocess(t.Context(), checkout.Selection{Failed: true}, "me")
+		_, err := f.Reprocess(t.Context(), checkout.Selection{Failed: true}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		f.checkIn(versioned(retry(f.checkOutOne("a", id), time.Hour, "later"), "v2"))
 		all := f.wantFailures("1 waiting later")
@@ -117,7 +117,7 @@ func TestFailuresAreThoseOfOneInstant(t *testing.T) {
 		n := 0
 		check(t, f.store.(failureReader).Failures(t.Context(), func(checkout.Failure) error {
 			if n++; n == 1 {
-				_, err := other.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+				_, err := other.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 				return err
 			}
 			return nil

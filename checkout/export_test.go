@@ -20,7 +20,12 @@ func SQLiteStatements() map[string]string {
 		"check in":     sqliteCheckInSQL,
 		"renew":        sqliteRenewSQL,
 		"agenda":       sqliteAgendaSQL,
-		"put back":     fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition()),
+		"put back":     fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition("@began ")),
+		"picked":       fmt.Sprintf(sqlitePickedSQL, Selection{All: true}.condition("@began ")),
+		"keep":         fmt.Sprintf(sqliteKeepAllSQL, Selection{All: true}.condition("@began ")),
+		"restore":      sqliteRestoreSQL,
+		"forget":       sqliteForgetHistorySQL,
+		"diff":         sqliteDiffSQL,
 	}
 }
 

@@ -129,6 +129,6 @@ func TestRefundsAreCounted(t *testing.T) {
 
 func (f *fixture) reprocessAll() {
 	f.t.Helper()
-	_, err := f.Reprocess(f.t.Context(), checkout.Selection{All: true}, "me")
+	_, err := f.Reprocess(f.t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 	check(f.t, err)
 }

@@ -112,7 +112,7 @@ func TestAStoreOutlivesARestartOfItsServer(t *testing.T) {
 			"ping":      func() error { return f.Ping(t.Context()) },
 			"counts":    func() error { _, err := f.Counts(t.Context()); return err },
 			"reprocess": func() error {
-				_, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+				_, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 				return err
 			},
 			"export": func() error {

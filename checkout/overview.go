@@ -58,6 +58,27 @@ func (o Overview) ETA() time.Duration {
 	return time.Duration(float64(left) / o.Rate * float64(time.Second))
 }
 
+// RecentRate is Rate, or, while nobody is at work, how fast the last workers were in
+// their last minute; 0: not known.
+func (o Overview) RecentRate() float64 {
+	if o.Rate > 0 {
+		return o.Rate
+	}
+	var latest time.Time
+	for _, w := range o.Workers {
+		if w.Rate > 0 && w.SeenAt.After(latest) {
+			latest = w.SeenAt
+		}
+	}
+	rate := 0.0
+	for _, w := range o.Workers {
+		if latest.Sub(w.SeenAt) < time.Minute {
+			rate += w.Rate
+		}
+	}
+	return rate
+}
+
 const (
 	// smallTable is up to how many ids a table is counted: that takes no longer than
 	// a look at the tallies is worth.

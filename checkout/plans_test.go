@@ -29,8 +29,8 @@ var hot = map[string]struct {
 	"check in":      {"is_processed = u.verdict <= 2", byKey},
 	"renew":         {"SET available_at = clock_timestamp()", byKey},
 	"what was lost": {"SELECT id, checkouts, is_processed, checked_out_by", byKey},
-	"put back":      {"RETURNING redo_run IS NOT NULL", byKeyOrFailed},
-	"find to redo":  {"ORDER BY d.id", byKeyOrFailed},
+	"put back":      {"WITH picked AS", byKeyOrFailed},
+	"find to redo":  {"FILTER (WHERE l.fits)", byKeyOrFailed},
 }
 
 var (
@@ -120,7 +120,7 @@ func (f *fixture) exercise(processed int) {
 		claims, err := s.CheckOutKeys(ctx, "b", lease, keys)
 		check(f.t, err)
 		f.finish(s, append(claims, staleClaim(run)))
-		_, err = s.Reprocess(ctx, checkout.Selection{Failed: true}, "me")
+		_, err = s.Reprocess(ctx, checkout.Selection{Failed: true}, checkout.ReprocessOptions{By: "me"})
 		check(f.t, err)
 	}
 }

@@ -87,7 +87,9 @@ func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s
 type postgresSQL struct {
 	peekFresh, sample, bounds, freshBounds, peekDue        string
 	claim, checkIn, checkInVerdicts, renew, agenda, newest string
-	putBack, putBackScan, finishRun                        string
+	putBack, finishRun, unfinishedRun, insertRun           string
+	seeRun, lockRun, runs, runsLeft, cancelRun, lookAtRun  string
+	runLeft, restore, history, diff                        string
 	counts, byID, byKey, export                            string
 	insertKeyed, compareKeyed                              string
 	marked, mark, spend, spent                             string
@@ -97,9 +99,9 @@ type postgresSQL struct {
 }
 
 func renderPostgres(schema string, light bool) postgresSQL {
-	r := strings.NewReplacer("{schema}", `"`+schema+`"`, "{live}", liveSQL, "{light}", lightSQL)
+	r := strings.NewReplacer("{schema}", `"`+schema+`"`, "{back}", backSQL, "{live}", liveSQL, "{light}", lightSQL)
 	if !light {
-		r = strings.NewReplacer("{schema}", `"`+schema+`"`, "{live}", liveSQL, "{light}", "")
+		r = strings.NewReplacer("{schema}", `"`+schema+`"`, "{back}", backSQL, "{live}", liveSQL, "{light}", "")
 	}
 	return postgresSQL{
 		peekFresh:       r.Replace(peekFreshSQL),
@@ -114,7 +116,18 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		agenda:          r.Replace(agendaSQL),
 		newest:          r.Replace(newestSQL),
 		putBack:         r.Replace(putBackSQL),
-		putBackScan:     r.Replace(putBackScanSQL),
+		unfinishedRun:   r.Replace(unfinishedRunSQL),
+		insertRun:       r.Replace(insertRunSQL),
+		seeRun:          r.Replace(seeRunSQL),
+		lockRun:         r.Replace(lockRunSQL),
+		runs:            r.Replace(runsSQL),
+		runsLeft:        r.Replace(runsLeftSQL),
+		runLeft:         r.Replace(runLeftSQL),
+		cancelRun:       r.Replace(cancelRunSQL),
+		lookAtRun:       r.Replace(lookAtRunSQL),
+		restore:         r.Replace(restoreSQL),
+		history:         r.Replace(historySQL),
+		diff:            r.Replace(diffSQL),
 		finishRun:       r.Replace(finishRunSQL),
 		counts:          r.Replace(countsSQL),
 		byID:            r.Replace(byIDSQL),

@@ -2,122 +2,216 @@ package checkout
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"github.com/windrow-go/windrow/internal/txn"
-	"github.com/windrow-go/windrow/model"
 )
 
-// Reprocess puts the selected rows back, chunk by chunk, each a short
-// transaction of its own; by says who asked for it. A live claim is never cut:
-// such a row begins its next round at its check-in. Results stay readable until
-// the next ones are checked in.
-func (s *Postgres) Reprocess(ctx context.Context, sel Selection, by string) (Reprocessed, error) {
-	var out Reprocessed
-	if err := sel.validate(); err != nil {
-		return out, err
-	}
-	var run struct {
-		ID        int64
-		CreatedAt time.Time
-	}
-	err := s.readCommitted(ctx, "begin a run", func(tx *gorm.DB) error {
-		return tx.Raw(`INSERT INTO `+s.sql.schema+`.runs (kind, selection, created_by)
-			VALUES ('reprocess', ?, ?) RETURNING id, created_at`, sel.String(), by).Scan(&run).Error
-	})
-	if err != nil {
-		return out, err
-	}
-	out.Run = run.ID
-	if len(sel.Keys) > 0 {
-		err = s.reprocessKeys(ctx, sel, run.CreatedAt, &out)
-	} else {
-		err = s.reprocessScan(ctx, sel, run.CreatedAt, &out)
-	}
-	if err != nil {
-		return out, err
-	}
-	err = s.readCommitted(ctx, "end a run", func(tx *gorm.DB) error {
-		return tx.Exec(s.sql.finishRun, out.PutBack, out.Deferred, out.Run).Error
-	})
+// Reprocess puts the selected rows back, chunk by chunk, each a short transaction of
+// its own. A live claim is never cut: such a row begins its next round at its
+// check-in. Results stay readable until the next ones are checked in. A run of the
+// same selection that was cut off is gone on with.
+func (s *Postgres) Reprocess(ctx context.Context, sel Selection, opts ReprocessOptions) (Reprocessed, error) {
+	out, err := reprocess(ctx, s, sel, opts)
 	if err != nil {
 		return out, err
 	}
 	return out, s.announce(ctx)
 }
 
+func (s *Postgres) beginRun(ctx context.Context, selection string, opts ReprocessOptions) (run Run, resumed bool, err error) {
+	err = s.readCommitted(ctx, "begin a run", func(tx *gorm.DB) error {
+		// Two that begin at once take turns; the lock goes with the transaction.
+		if err := tx.Exec(`SELECT pg_advisory_xact_lock(?, hashtext(?))`, s.light, "reprocess:"+selection).Error; err != nil {
+			return err
+		}
+		var found []runRow
+		if err := tx.Raw(s.sql.unfinishedRun, selection, opts.KeepHistory).Scan(&found).Error; err != nil {
+			return err
+		}
+		if resumed = len(found) > 0; !resumed {
+			if err := tx.Raw(s.sql.insertRun, selection, opts.By, opts.KeepHistory).Scan(&found).Error; err != nil {
+				return err
+			}
+			run = found[0].run()
+			return nil
+		}
+		run = found[0].run()
+		if found[0].Busy {
+			return fmt.Errorf("%w: run %d, last seen %v ago; if it was killed, try again in %v", ErrRunBusy, run.ID,
+				found[0].Now.Sub(run.SeenAt).Round(time.Second), runBusy)
+		}
+		return tx.Exec(s.sql.seeRun, run.ID).Error
+	})
+	return run, resumed, err
+}
+
+// runRow is a run as it is read.
+type runRow struct {
+	Run      `gorm:"embedded"`
+	Position int64
+	Busy     bool
+	Now      time.Time
+}
+
+func (r runRow) run() Run {
+	r.Run.position = r.Position
+	return r.Run
+}
+
+const runColumns = `
+	id, selection, created_by, state, put_back, deferred, restored, keep_history,
+	created_at, finished_at, seen_at, position`
+
+const unfinishedRunSQL = `
+SELECT` + runColumns + `,
+	seen_at > clock_timestamp() - interval '30 seconds' AS busy,
+	clock_timestamp() AS now
+FROM {schema}.runs
+WHERE kind = 'reprocess'
+	AND state = 'running'
+	AND selection = ?
+	AND keep_history = ?
+ORDER BY id DESC
+LIMIT 1`
+
+const insertRunSQL = `
+INSERT INTO {schema}.runs (kind, selection, created_by, keep_history, state, seen_at)
+VALUES ('reprocess', ?, ?, ?, 'running', clock_timestamp())
+RETURNING` + runColumns
+
+const seeRunSQL = `
+UPDATE {schema}.runs
+SET seen_at = clock_timestamp()
+WHERE id = ?`
+
+func (s *Postgres) leaveRun(ctx context.Context, run *Run) error {
+	return s.readCommitted(ctx, "leave a run", func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE `+s.sql.schema+`.runs SET seen_at = 'epoch' WHERE id = ?`, run.ID).Error
+	})
+}
+
+func (s *Postgres) endRun(ctx context.Context, run *Run) error {
+	err := s.inOneTrip(ctx, "end a run",
+		txn.Statement{SQL: s.sql.finishRun, Args: []any{pgx.NamedArgs{"run": run.ID}}},
+		txn.Statement{SQL: s.sql.fold, Args: []any{pgx.NamedArgs{"writer": runWriter(run.ID), "age": 0}}})
+	return err
+}
+
 const finishRunSQL = `
 UPDATE {schema}.runs
 SET
-	put_back = ?,
-	deferred = ?,
+	state = 'done',
 	finished_at = clock_timestamp()
-WHERE id = ?`
+WHERE id = @run
+	AND state = 'running'`
 
-func (s *Postgres) reprocessScan(ctx context.Context, sel Selection, began time.Time, out *Reprocessed) error {
-	after := int64(-1 << 62)
-	for {
-		var ids []int64
-		err := s.inOneTrip(ctx, "reprocess", settle, txn.Statement{
-			SQL:  fmt.Sprintf(s.sql.putBackScan, sel.condition(), chunk),
-			Args: []any{pgx.NamedArgs{"after": after, "began": began}},
-			Rows: into(&ids),
-		})
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		if err := s.putBack(ctx, sel, began, ids, out); err != nil {
-			return err
-		}
-		after = ids[len(ids)-1]
-	}
+func (s *Postgres) idBounds(ctx context.Context) (least, greatest int64, err error) {
+	err = s.inOneTrip(ctx, "look for rows", txn.Statement{
+		SQL: `SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM ` + s.sql.schema + `.datasets`,
+		Rows: func(rows pgx.Rows) error {
+			rows.Next()
+			return rows.Scan(&least, &greatest)
+		},
+	})
+	return least, greatest, err
 }
 
-const putBackScanSQL = `
-SELECT d.id
-FROM {schema}.datasets AS d
-WHERE d.id > @after
-	AND %s
-ORDER BY d.id
-LIMIT %d`
+// lookRows is how many rows one look of a reprocess is at.
+const lookRows = 5000
 
-func (s *Postgres) reprocessKeys(ctx context.Context, sel Selection, began time.Time, out *Reprocessed) error {
-	keys := cleanKeys(sel.Keys)
-	for len(keys) > 0 {
-		part := keys[:min(len(keys), chunk)]
-		keys = keys[len(part):]
-		found, err := s.idsOf(ctx, part)
-		if err != nil {
-			return err
-		}
-		ids := make([]int64, 0, len(part))
-		for _, key := range part {
-			if id, there := found[key]; there {
-				ids = append(ids, id)
-				continue
-			}
-			out.Missing = append(out.Missing, key)
-		}
-		if err := s.putBack(ctx, sel, began, ids, out); err != nil {
-			return err
-		}
+func (s *Postgres) look(ctx context.Context, sel Selection, run *Run, after int64) (ids []int64, upTo int64, found bool, err error) {
+	query, args := s.lookQuery(sel, run.CreatedAt, "d.id > $1", after)
+	var last *int64
+	err = s.readOnly(ctx, sel, settle, txn.Statement{SQL: query, Args: args, Rows: func(rows pgx.Rows) error {
+		rows.Next()
+		return rows.Scan(&ids, &last)
+	}})
+	if err != nil || last == nil {
+		return nil, 0, false, err
 	}
-	return nil
+	return ids, *last, true, nil
 }
 
-func (r *Reprocessed) count(deferred []bool) {
-	for _, d := range deferred {
-		if d {
-			r.Deferred++
-			continue
-		}
-		r.PutBack++
+func (s *Postgres) among(ctx context.Context, sel Selection, run *Run, ids []int64) (selected []int64, err error) {
+	query, args := s.lookQuery(sel, run.CreatedAt, "d.id = ANY(CAST($1 AS bigint[]))", ids)
+	err = s.readOnly(ctx, sel, settle, txn.Statement{SQL: query, Args: args, Rows: func(rows pgx.Rows) error {
+		var last *int64
+		rows.Next()
+		return rows.Scan(&selected, &last)
+	}})
+	return selected, err
+}
+
+// lookQuery is a look at a bounded number of rows. What the user has written is asked
+// only of rows that meet the condition.
+func (s *Postgres) lookQuery(sel Selection, began time.Time, which string, arg any) (query string, args []any) {
+	fits, args := postgresFits(sel, began, []any{arg})
+	index := ""
+	if sel.Failed || sel.Error != "" { // few, and found by an index of their own
+		index = "\n\t\tAND d.is_processed AND d.error IS NOT NULL"
 	}
+	return fmt.Sprintf(`
+SELECT
+	coalesce(array_agg(l.id ORDER BY l.id) FILTER (WHERE l.fits), '{}'),
+	max(l.id)
+FROM (
+	SELECT d.id, %s AS fits
+	FROM %s.datasets AS d
+	WHERE %s%s
+	ORDER BY d.id
+	LIMIT %d
+) AS l`, fits, s.sql.schema, which, index, lookRows), args
+}
+
+// postgresFits is whether a row d is selected. It puts its values behind args.
+func postgresFits(sel Selection, began time.Time, args []any) (string, []any) {
+	bind := func(value any, as string) string {
+		args = append(args, value)
+		return fmt.Sprintf("CAST($%d AS %s)", len(args), as)
+	}
+	condition := sel.condition(bind(began, "timestamptz"))
+	version, pattern := "", ""
+	if sel.NotVersion != "" {
+		version = bind(sel.NotVersion, "text")
+	}
+	if sel.Error != "" {
+		pattern = bind(sel.errorPattern("%", likeQuoted), "text")
+	}
+	terms := sel.terms(version, "IS DISTINCT FROM", pattern, "LIKE")
+	return fmt.Sprintf("CASE WHEN %s THEN %s END", condition, terms), args
+}
+
+var likeQuoted = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// readOnly runs statements that hold what the user has written, in a transaction that
+// can't change anything.
+func (s *Postgres) readOnly(ctx context.Context, sel Selection, statements ...txn.Statement) error {
+	err := txn.Retry(ctx, s.opts.policy("look for rows"), func() error {
+		return s.pipeline(ctx, txn.ReadOnly, statements...)
+	})
+	var server *pgconn.PgError
+	if sel.Where != "" && errors.As(err, &server) && ofCondition(server.Code) {
+		return fmt.Errorf("%w: %s", ErrCondition, server.Message)
+	}
+	return explain("look for rows", err)
+}
+
+// ofCondition tells whether an error comes of what the condition says: of its syntax,
+// its names, its values, or of an attempt to write.
+func ofCondition(state string) bool {
+	switch state[:2] {
+	case "0A", "21", "22", "25", "2F", "38", "39", "42", "P0":
+		return true
+	}
+	return false
 }
 
 func (s *Postgres) idsOf(ctx context.Context, keys []string) (map[string]int64, error) {
@@ -136,101 +230,100 @@ func (s *Postgres) idsOf(ctx context.Context, keys []string) (map[string]int64, 
 	return found, err
 }
 
-// putBack puts those of the rows ids back, or marks them if they are held, that
-// still meet the condition.
-func (s *Postgres) putBack(ctx context.Context, sel Selection, began time.Time, ids []int64, out *Reprocessed) error {
-	var deferred []bool
-	err := s.inOneTrip(ctx, "reprocess", settle, txn.Statement{
-		SQL:  fmt.Sprintf(s.sql.putBack, sel.condition()),
-		Args: []any{pgx.NamedArgs{"ids": ids, "run": out.Run, "began": began}},
-		Rows: into(&deferred),
+// putBack also waits for the run's row, so that a cancel, which takes it as well,
+// comes before or after, never between.
+func (s *Postgres) putBack(ctx context.Context, sel Selection, run *Run, ids []int64, position int64) error {
+	args := pgx.NamedArgs{"ids": ids, "run": run.ID, "began": run.CreatedAt, "position": position, "keep": run.KeepHistory, "writer": runWriter(run.ID)}
+	going := false
+	err := s.inOneTrip(ctx, "reprocess", settle, txn.Statement{SQL: s.sql.lockRun, Args: []any{pgx.NamedArgs{"run": run.ID}}}, txn.Statement{
+		SQL:  fmt.Sprintf(s.sql.putBack, sel.condition("@began")),
+		Args: []any{args},
+		Rows: func(rows pgx.Rows) error {
+			if going = rows.Next(); !going {
+				return nil
+			}
+			return rows.Scan(&run.PutBack, &run.Deferred)
+		},
 	})
-	if err == nil {
-		out.count(deferred)
+	switch {
+	case err != nil:
+		return err
+	case !going:
+		return fmt.Errorf("run %d: %w", run.ID, ErrRunOver)
 	}
-	return err
+	run.position = position
+	return nil
 }
 
-// liveSQL is a live claim. It stands in the statement as often as it is needed,
-// over the row itself: a join that computed it once would see the row as it was
-// before a check-in that the update has waited for.
+const lockRunSQL = `
+SELECT id
+FROM {schema}.runs
+WHERE id = @run
+FOR UPDATE`
+
+// liveSQL is a live claim. It stands in the statement as often as it is needed, over
+// the row itself: the row is as it was before a check-in that the update has waited
+// for only where it was looked at before.
 const liveSQL = `(NOT d.is_processed AND d.checked_out_by IS NOT NULL AND d.available_at > statement_timestamp())`
 
-// putBackSQL leaves a live claim alone and marks the row. An expired claim that
-// is put back gets a new token, so that its worker, should it wake, finds its
-// ticket stale.
+// putBackSQL leaves a live claim alone and marks the row. An expired claim that is put
+// back gets a new token, so that its worker, should it wake, finds its ticket stale. A
+// row that waits for its outcome in an earlier run stays that run's.
+// The rows are locked first: then it is certain how they stood.
 const putBackSQL = `
-UPDATE {schema}.datasets AS d
+WITH picked AS (
+	SELECT d.id, d.is_processed AS processed, d.is_processed AND d.error IS NOT NULL AS failed
+	FROM {schema}.datasets AS d
+	WHERE d.id = ANY(CAST(@ids AS bigint[]))
+		AND %s
+		AND EXISTS (SELECT FROM {schema}.runs WHERE id = @run AND state = 'running')
+	ORDER BY d.id
+	FOR UPDATE OF d
+), moved AS (
+	UPDATE {schema}.datasets AS d
+	SET
+		is_processed = false,
+		available_at = CASE WHEN {live} THEN d.available_at ELSE TIMESTAMPTZ 'epoch' END,
+		checkouts = d.checkouts + CASE WHEN {live} OR d.is_processed OR d.checked_out_by IS NULL THEN 0 ELSE 1 END,
+		checked_out_by = CASE WHEN {live} THEN d.checked_out_by END,
+		attempts = CASE WHEN {live} THEN d.attempts ELSE 0 END,
+		losses = CASE WHEN {live} THEN d.losses ELSE 0 END,
+		refunds = CASE WHEN {live} THEN d.refunds ELSE 0 END,
+		round = d.round + CASE WHEN {live} THEN 0 ELSE 1 END,
+		last_error = CASE WHEN {live} THEN d.last_error END,
+		run_id = CASE
+			WHEN {live} THEN d.run_id
+			WHEN d.is_processed THEN CAST(@run AS bigint)
+			ELSE coalesce(d.run_id, CAST(@run AS bigint))
+		END,
+		redo_run = CASE WHEN {live} THEN CAST(@run AS bigint) END
+	FROM picked AS p
+	WHERE d.id = p.id
+	RETURNING
+		d.id, p.processed, p.failed,
+		d.redo_run IS NOT NULL AS deferred,
+		d.round, d.processed_at, d.version, d.error,
+		CASE WHEN CAST(@keep AS boolean) AND p.processed THEN d.result END AS result
+), tallied AS (
+	INSERT INTO {schema}.tallies (writer, at, done, failed)
+	SELECT CAST(@writer AS text), TIMESTAMPTZ 'epoch', -count(*) FILTER (WHERE NOT failed), -count(*) FILTER (WHERE failed)
+	FROM moved
+	WHERE processed
+	HAVING count(*) > 0
+), kept AS (
+	INSERT INTO {schema}.history (id, round, run_id, processed_at, version, error, result)
+	SELECT id, round - 1, CAST(@run AS bigint), processed_at, version, error, result
+	FROM moved
+	WHERE CAST(@keep AS boolean)
+		AND processed
+	ON CONFLICT DO NOTHING
+)
+UPDATE {schema}.runs
 SET
-	is_processed = false,
-	available_at = CASE WHEN {live} THEN d.available_at ELSE TIMESTAMPTZ 'epoch' END,
-	checkouts = d.checkouts + CASE WHEN {live} OR d.is_processed OR d.checked_out_by IS NULL THEN 0 ELSE 1 END,
-	checked_out_by = CASE WHEN {live} THEN d.checked_out_by END,
-	attempts = CASE WHEN {live} THEN d.attempts ELSE 0 END,
-	losses = CASE WHEN {live} THEN d.losses ELSE 0 END,
-	refunds = CASE WHEN {live} THEN d.refunds ELSE 0 END,
-	round = d.round + CASE WHEN {live} THEN 0 ELSE 1 END,
-	last_error = CASE WHEN {live} THEN d.last_error END,
-	run_id = CASE WHEN {live} THEN d.run_id ELSE CAST(@run AS bigint) END,
-	redo_run = CASE WHEN {live} THEN CAST(@run AS bigint) END
-WHERE d.id = ANY(CAST(@ids AS bigint[]))
-	AND %s
-RETURNING redo_run IS NOT NULL`
-
-// Count counts the rows that a selection would put back now, by state.
-func (s *Postgres) Count(ctx context.Context, sel Selection) (Counts, error) {
-	if err := sel.validate(); err != nil {
-		return nil, err
-	}
-	where := sel.condition()
-	args := []any{sql.Named("began", time.Now().UTC().Add(24*time.Hour))}
-	if len(sel.Keys) > 0 {
-		where += `AND d.id IN (SELECT k.id FROM ` + s.sql.schema + `.dataset_keys AS k WHERE k.key = ANY(CAST(@keys AS text[])))`
-		args = append(args, sql.Named("keys", array[string]{cleanKeys(sel.Keys)}))
-	}
-	return s.count(ctx, where, args...)
-}
-
-// Counts counts all rows by state, exactly, in one pass over the table.
-func (s *Postgres) Counts(ctx context.Context) (Counts, error) {
-	return s.count(ctx, "true")
-}
-
-func (s *Postgres) count(ctx context.Context, where string, args ...any) (Counts, error) {
-	var rows []stateCount
-	err := txn.Snapshot(ctx, s.db, func(tx *gorm.DB) error {
-		return tx.Raw(fmt.Sprintf(s.sql.counts, where), args...).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, explain("count", err)
-	}
-	return countsOf(rows), nil
-}
-
-const countsSQL = `
-SELECT
-	CASE
-		WHEN d.is_processed AND d.error IS NOT NULL THEN 'failed'
-		WHEN d.is_processed THEN 'done'
-		WHEN d.checked_out_by IS NOT NULL AND d.available_at > statement_timestamp() THEN 'in_flight'
-		WHEN d.checked_out_by IS NOT NULL THEN 'expired'
-		WHEN d.available_at > statement_timestamp() THEN 'waiting'
-		ELSE 'fresh'
-	END AS state,
-	count(*) AS n
-FROM {schema}.datasets AS d
-WHERE %s
-GROUP BY 1`
-
-type stateCount struct {
-	State model.State
-	N     int64
-}
-
-func countsOf(rows []stateCount) Counts {
-	counts := Counts{model.Fresh: 0, model.InFlight: 0, model.Waiting: 0, model.Expired: 0, model.Done: 0, model.Failed: 0}
-	for _, row := range rows {
-		counts[row.State] = row.N
-	}
-	return counts
-}
+	position = CAST(@position AS bigint),
+	seen_at = clock_timestamp(),
+	put_back = put_back + (SELECT count(*) FROM moved WHERE NOT deferred),
+	deferred = deferred + (SELECT count(*) FROM moved WHERE deferred)
+WHERE id = @run
+	AND state = 'running'
+RETURNING put_back, deferred`

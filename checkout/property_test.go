@@ -265,7 +265,7 @@ func (g *game) reprocess(t *rapid.T) {
 	counts, err := g.f.Count(t.Context(), sel)
 	must(t, err)
 	putBack, deferred := g.oracle.reprocess(sel, ids)
-	out, err := g.f.Reprocess(t.Context(), sel, "me")
+	out, err := g.f.Reprocess(t.Context(), sel, checkout.ReprocessOptions{By: "me"})
 	must(t, err)
 	if out.PutBack != putBack || out.Deferred != deferred || len(out.Missing) != min(len(sel.Keys), 1) {
 		t.Fatalf("reprocessed %+v, want %d and %d", out, putBack, deferred)

@@ -59,7 +59,7 @@ func TestARowFinishedWhileARunIsUnderWayIsPutBackByIt(t *testing.T) {
 		// As if the check-in came while the run below is under way.
 		later := map[string]string{"postgres": `processed_at + interval '1 hour'`, "sqlite": `processed_at + 3600000000`}[f.engine]
 		check(t, f.raw.Exec(`UPDATE `+f.datasets()+` SET processed_at = `+later).Error)
-		out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, "me")
+		out, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
 		check(t, err)
 		equal(t, "put back", out.PutBack, 1)
 		f.wantState(id, model.Fresh)

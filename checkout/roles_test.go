@@ -52,6 +52,8 @@ var (
 		`GRANT SELECT ON windrow.schema_version, windrow.job, windrow.dataset_keys TO {role}`,
 		`GRANT SELECT, UPDATE ON windrow.datasets TO {role}`,
 		`GRANT SELECT, INSERT, UPDATE ON windrow.runs TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON windrow.tallies TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON windrow.history TO {role}`,
 	}
 )
 
@@ -183,7 +185,7 @@ var jobs = map[string]func(f *fixture) error{
 			if _, err := f.Count(f.t.Context(), sel); err != nil {
 				return err
 			}
-			if _, err := f.Reprocess(f.t.Context(), sel, "me"); err != nil {
+			if _, err := f.Reprocess(f.t.Context(), sel, checkout.ReprocessOptions{By: "me"}); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,9 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"gorm.io/gorm"
@@ -23,6 +25,9 @@ type SQLite struct {
 	job      string // the job's uuid
 	walker   *walker
 	registry *registry
+
+	reading sync.Mutex
+	readDB  *gorm.DB // see reader
 }
 
 // OpenSQLite opens the job in the file at path. A missing file is made if create
@@ -63,7 +68,13 @@ func (s *SQLite) open(ctx context.Context, create bool) error {
 }
 
 // Close closes the file.
-func (s *SQLite) Close() error { return database.Close(s.db) }
+func (s *SQLite) Close() error {
+	err := database.Close(s.db)
+	if s.readDB != nil {
+		err = errors.Join(err, database.Close(s.readDB))
+	}
+	return err
+}
 
 // nowSQL is the database's clock in microseconds; SQLite's own has milliseconds.
 // Within one statement it stands still.

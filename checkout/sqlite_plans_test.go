@@ -24,6 +24,11 @@ func TestPlansOnSQLite(t *testing.T) {
 		"check in":     byKey,
 		"renew":        byKey,
 		"put back":     byKey,
+		"picked":       byKey,
+		"keep":         byKey,
+		"restore":      byKey,
+		"forget":       byKey,
+		"diff":         byKey,
 	}
 	f := onSQLite(t)
 	judge := func(when string) {

@@ -28,7 +28,12 @@ import (
 type store interface {
 	processor.Store
 	CheckOutKeys(ctx context.Context, holder string, lease time.Duration, ids []int64) ([]model.Claim, error)
-	Reprocess(ctx context.Context, sel checkout.Selection, by string) (checkout.Reprocessed, error)
+	Reprocess(ctx context.Context, sel checkout.Selection, opts checkout.ReprocessOptions) (checkout.Reprocessed, error)
+	Runs(ctx context.Context) ([]checkout.Run, error)
+	CancelRun(ctx context.Context, id int64, progress func(checkout.Run) error) (checkout.Run, error)
+	History(ctx context.Context, id int64) ([]checkout.Former, error)
+	Diff(ctx context.Context, run int64, samples int) (checkout.Diff, error)
+	First(ctx context.Context, sel checkout.Selection, n int) ([]int64, error)
 	Count(ctx context.Context, sel checkout.Selection) (checkout.Counts, error)
 	Counts(ctx context.Context) (checkout.Counts, error)
 	ByID(ctx context.Context, id int64) (model.Dataset, time.Time, error)

@@ -21,6 +21,12 @@ type store interface {
 	Failures(ctx context.Context, each func(checkout.Failure) error) error
 	Overview(ctx context.Context, exact bool) (checkout.Overview, error)
 	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
+	First(ctx context.Context, sel checkout.Selection, n int) ([]int64, error)
+	Runs(ctx context.Context) ([]checkout.Run, error)
+	RunLeft(ctx context.Context, run int64) (left int64, state checkout.RunState, err error)
+	CancelRun(ctx context.Context, id int64, progress func(checkout.Run) error) (checkout.Run, error)
+	History(ctx context.Context, id int64) ([]checkout.Former, error)
+	Diff(ctx context.Context, run int64, samples int) (checkout.Diff, error)
 	Pause(ctx context.Context, by string) error
 	Resume(ctx context.Context) error
 	Close() error

@@ -122,6 +122,11 @@ func (m *madeHandler) Close() {
 // handler is what the processor gets.
 func (m *madeHandler) handler() processor.Handler { return m.fingerprinted }
 
+// given tells whether a handler is named.
+func (h *handlerFlags) given(command []string) bool {
+	return h.jq != "" || h.jqFile != "" || h.exec != "" || h.stream.command != "" || h.http.url != "" || len(command) > 0
+}
+
 // build makes the handler for a worker with so many slots; command is what stands
 // behind --.
 func (h *handlerFlags) build(a *app, slots int, command []string) (*madeHandler, error) {

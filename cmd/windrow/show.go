@@ -18,7 +18,7 @@ func (a *app) showCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show KEY | show --id N",
-		Short: "Show one row: its data, state, result and errors",
+		Short: "Show one row: its data, state, result, errors, and its history if that is kept",
 		Example: `  windrow show SFO
   windrow show --id 17 --json | jq .result`,
 		Args: cobra.MaximumNArgs(1),
@@ -48,21 +48,26 @@ func (a *app) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printRow(row, now, asJSON)
+			history, err := s.History(cmd.Context(), row.ID)
+			if err != nil {
+				return err
+			}
+			return a.printRow(row, now, history, asJSON)
 		},
 	}
 	cmd.Flags().Int64Var(&id, "id", 0, "the row's id instead of its key")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the row as one JSON object, its columns as fields, and its state")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the row as one JSON object: its columns as fields, its state, and its former outcomes in history, if some were kept")
 	withoutEnvironment(cmd.Flags(), "id")
 	return cmd
 }
 
-func (a *app) printRow(row model.Dataset, now time.Time, asJSON bool) error {
+func (a *app) printRow(row model.Dataset, now time.Time, history []checkout.Former, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(a.stdout).Encode(struct {
 			State model.State `json:"state"`
 			model.Dataset
-		}{row.State(now), row})
+			History []checkout.Former `json:"history,omitempty"`
+		}{row.State(now), row, history})
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	line := func(name string, value any) { fmt.Fprintf(table, "%s\t%v\n", name, value) }
@@ -93,5 +98,20 @@ func (a *app) printRow(row model.Dataset, now time.Time, asJSON bool) error {
 	if row.Result != nil {
 		line("result", string(row.Result))
 	}
+	for _, former := range history {
+		line(fmt.Sprintf("round %d", former.Round), formerText(former))
+	}
 	return table.Flush()
+}
+
+// formerText is an outcome that was replaced, or will be.
+func formerText(f checkout.Former) string {
+	text := string(f.Result)
+	if f.Error != nil {
+		text = "failed: " + *f.Error
+	}
+	if f.ProcessedAt != nil {
+		text = f.ProcessedAt.UTC().Format(time.RFC3339) + "  " + text
+	}
+	return fmt.Sprintf("%s  (put back by run %d)", text, f.RunID)
 }

@@ -20,7 +20,7 @@ type Store interface {
 	Analyze(ctx context.Context) (bool, error)
 	Export(ctx context.Context, opts checkout.ExportOptions, each func(checkout.Finished) error) error
 	Counts(ctx context.Context) (checkout.Counts, error)
-	Reprocess(ctx context.Context, sel checkout.Selection, by string) (checkout.Reprocessed, error)
+	Reprocess(ctx context.Context, sel checkout.Selection, opts checkout.ReprocessOptions) (checkout.Reprocessed, error)
 	Note(ctx context.Context, name string) (string, error)
 	SetNote(ctx context.Context, name, value string) error
 }

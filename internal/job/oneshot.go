@@ -192,6 +192,6 @@ func looksOf(files []string, limit int64) string {
 
 // RetryFailed puts the failed rows back.
 func (o *OneShot) RetryFailed(ctx context.Context, by string) (int64, error) {
-	out, err := o.Store.Reprocess(ctx, checkout.Selection{Failed: true}, by)
+	out, err := o.Store.Reprocess(ctx, checkout.Selection{Failed: true}, checkout.ReprocessOptions{By: by})
 	return out.PutBack, err
 }

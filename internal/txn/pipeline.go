@@ -21,6 +21,10 @@ type Statement struct {
 	Rows func(rows pgx.Rows) error
 }
 
+// ReadOnly is a level for a [Pipeline] that can't change anything and sees one
+// snapshot.
+const ReadOnly pgx.TxIsoLevel = "repeatable read read only"
+
 // Pipeline runs statements as one PostgreSQL transaction in a single round trip:
 // BEGIN, the statements and COMMIT leave together, and the server carries them out
 // one after the other without waiting for this process. A worker that is suspended
