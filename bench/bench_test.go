@@ -17,6 +17,7 @@ var small = map[string]bench.Options{
 	"load":       {Rows: 2_000},
 	"sqlite":     {Rows: 3_000},
 	"crash":      {Rows: 20_000, Processes: 4},
+	"reprocess":  {Rows: 2_000, Processes: 2, Seconds: 2},
 	"growth":     {Rows: 2_000, Processes: 2, Seconds: 4},
 }
 

@@ -24,6 +24,9 @@ func AboutFigure(name string) string {
 		"first_row_back_seconds":     "from a worker's death until the first of its rows was checked out again",
 		"last_row_back_seconds":      "the same, the last of them",
 		"rounds":                     "how often all rows were put back",
+		"put_back_rows":              "rows put back while the fleet worked",
+		"put_back_rows_per_second":   "the same, in a second",
+		"put_back_heap_megabytes":    "most memory in the heap of the process that put them back",
 		"looking_seconds":            "what looking at the peer's own table took in all",
 	}[name]
 }

@@ -27,6 +27,7 @@ func scenarios() []scenario {
 		{name: "load", about: "loading each format, beside \\copy", plans: loads},
 		{name: "sqlite", about: "the embedded store, beside a bare loop on one connection", plans: sqlite, embedded: true},
 		{name: "crash", about: "processes are killed amid throughput", plans: crash},
+		{name: "reprocess", about: "rows are put back while others are worked: how fast does the fleet stay?", plans: reprocessing},
 		{name: "growth", about: "the same rows again and again, for half an hour: does anything grow?", plans: growth},
 	}
 }
