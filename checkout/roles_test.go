@@ -47,6 +47,11 @@ var (
 		`GRANT USAGE ON SEQUENCE windrow.datasets_id_seq TO {role}`,
 		`GRANT SELECT, INSERT, UPDATE ON windrow.loads TO {role}`,
 	}
+	grantsToPause = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version TO {role}`,
+		`GRANT SELECT, INSERT, UPDATE ON windrow.job TO {role}`,
+	}
 	grantsToReprocess = []string{
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
 		`GRANT SELECT ON windrow.schema_version, windrow.job, windrow.dataset_keys TO {role}`,
@@ -185,11 +190,21 @@ var jobs = map[string]func(f *fixture) error{
 			if _, err := f.Count(f.t.Context(), sel); err != nil {
 				return err
 			}
-			if _, err := f.Reprocess(f.t.Context(), sel, checkout.ReprocessOptions{By: "me"}); err != nil {
+			out, err := f.Reprocess(f.t.Context(), sel, checkout.ReprocessOptions{By: "me", KeepHistory: true})
+			if err != nil {
+				return err
+			}
+			if _, err := f.CancelRun(f.t.Context(), out.Run, func(checkout.Run) error { return nil }); err != nil {
 				return err
 			}
 		}
 		return nil
+	},
+	"pause": func(f *fixture) error {
+		if err := f.Pause(f.t.Context(), "me"); err != nil {
+			return err
+		}
+		return f.Resume(f.t.Context())
 	},
 	"migrate": func(f *fixture) error {
 		db, err := database.OpenPostgres(f.url, nil)
@@ -215,6 +230,7 @@ func TestARoleCanDoItsCommandAndNothingElse(t *testing.T) {
 		"worker":      {grantsToWork, []string{"work"}},
 		"marker":      {grantsToMark, []string{"mark"}},
 		"loader":      {grantsToLoad, []string{"load"}},
+		"pauser":      {grantsToPause, []string{"pause"}},
 		"reprocessor": {grantsToReprocess, []string{"reprocess"}},
 	}
 	f := onPostgres(t, checkout.Options{})
@@ -244,7 +260,7 @@ func TestNoGrantIsForNothing(t *testing.T) {
 	f := onPostgres(t, checkout.Options{})
 	f.addKeyed("k0", "k1", "k2")
 	for job, grants := range map[string][]string{
-		"look": grantsToLook, "work": grantsToWork, "mark": grantsToMark, "load": grantsToLoad, "reprocess": grantsToReprocess,
+		"look": grantsToLook, "work": grantsToWork, "mark": grantsToMark, "load": grantsToLoad, "pause": grantsToPause, "reprocess": grantsToReprocess,
 	} {
 		for i, left := range grants {
 			t.Run(fmt.Sprintf("%s without %d", job, i+1), func(t *testing.T) {
