@@ -27,6 +27,9 @@ type store interface {
 	CancelRun(ctx context.Context, id int64, progress func(checkout.Run) error) (checkout.Run, error)
 	History(ctx context.Context, id int64) ([]checkout.Former, error)
 	Diff(ctx context.Context, run int64, samples int) (checkout.Diff, error)
+	Add(ctx context.Context, row checkout.NewRow) (id int64, added bool, err error)
+	Cancel(ctx context.Context, id int64) error
+	Now(ctx context.Context) (time.Time, error)
 	Pause(ctx context.Context, by string) error
 	Resume(ctx context.Context) error
 	Close() error

@@ -28,6 +28,7 @@ import (
 type runFlags struct {
 	handler     handlerFlags
 	worker      workerFlags
+	metrics     metricsFlags
 	load        loadFlags
 	export      exportFlags
 	try         int
@@ -63,6 +64,7 @@ goes on where it was, and ends with the same file.
 	f.load.add(flags)
 	f.export.add(flags, "", "the `file` to write (default: INPUT.results.jsonl, beside it)")
 	f.worker.add(flags, "50%")
+	f.metrics.add(flags)
 	flags.IntVar(&f.try, "try", 0, "work the first `N` rows, print data and result, store nothing")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin anew; the old database and results are moved aside")
 	flags.BoolVar(&f.goOn, "continue", false, "keep finished rows though the input or the handler has changed")
@@ -117,6 +119,7 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if err := a.checkOutputs(f, inputs); err != nil {
 		return err
 	}
+	a.database = address // of which the commands that are suggested in the end have to know
 	if err := checkInputs(inputs, f.load.rejects != "", intakeOptions); err != nil {
 		return err
 	}
@@ -124,6 +127,11 @@ func (a *app) runJob(ctx context.Context, f *runFlags, inputs, command []string)
 	if a.log.Level() == zap.InfoLevel {
 		opts.Logger = a.log.WithOptions(zap.IncreaseLevel(zap.WarnLevel)) // what it would tell is said here in sentences
 	}
+	stop, err := f.metrics.serve(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	return a.runAt(ctx, f, inputs, address, handler.fingerprinted, opts)
 }
 
@@ -217,7 +225,7 @@ func (a *app) runAt(ctx context.Context, f *runFlags, inputs []string, address s
 		return err
 	}
 	defer bad.close()
-	shot := &job.OneShot{Store: s, Loader: loader, Version: handler.Fingerprint(), Continue: f.goOn}
+	shot := &job.OneShot{Store: s, Loader: loader, Version: opts.Version, Continue: f.goOn}
 	if err := a.prepare(ctx, f, shot, s); err != nil {
 		return err
 	}
@@ -233,6 +241,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, shot *job.OneShot, s sto
 	if err != nil {
 		return err
 	}
+	a.metrics.Doing("loading the input")
 	began := time.Now()
 	bar := a.display.Begin("load", 0, shot.Loader.Progress)
 	loaded, err := shot.Load(ctx)
@@ -304,6 +313,7 @@ func (a *app) workAndExport(ctx context.Context, f *runFlags, source string, s s
 			return err
 		}
 	}
+	a.metrics.Doing("writing the results")
 	exporter := f.export.exporter(a, s)
 	if err := a.exportOnce(ctx, s, exporter, worked); err != nil {
 		return err
@@ -319,7 +329,7 @@ func (a *app) workAndExport(ctx context.Context, f *runFlags, source string, s s
 	a.say("%s %s finished: %s done, %s failed; results %s", what, are(counts.Total()),
 		humanize.Comma(counts[model.Done]), humanize.Comma(counts[model.Failed]), where)
 	if counts[model.Failed] > 0 {
-		a.say("--retry-failed takes the failed ones up again")
+		a.say("count their errors:  %s\n--retry-failed takes the failed ones up again", a.again("errors"))
 	}
 	rejected, err := rejectedOf(ctx, s, source)
 	if err == nil && (counts[model.Failed] > 0 || rejected) {

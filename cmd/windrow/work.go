@@ -18,6 +18,7 @@ import (
 func (a *app) workCommand() *cobra.Command {
 	var h handlerFlags
 	var w workerFlags
+	var m metricsFlags
 	var untilEmpty bool
 	cmd := &cobra.Command{
 		Use:   "work HANDLER [flags]",
@@ -46,11 +47,17 @@ at once, and what it held is back within a lease.
 				return err
 			}
 			opts.UntilEmpty = untilEmpty
+			stop, err := m.serve(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			return a.work(cmd.Context(), handler.handler(), opts)
 		},
 	}
 	h.add(cmd.Flags())
 	w.add(cmd.Flags(), "none")
+	m.add(cmd.Flags())
 	cmd.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when nothing is left to work, held by anybody, or waiting for a retry")
 	return cmd
 }
@@ -77,6 +84,11 @@ func (a *app) work(ctx context.Context, handler processor.Handler, opts processo
 		return err
 	}
 	defer s.Close()
+	return a.workOn(ctx, s, handler, opts)
+}
+
+// workOn runs one worker on an open job, and says what it has come to.
+func (a *app) workOn(ctx context.Context, s store, handler processor.Handler, opts processor.Options) error {
 	unlock, err := lockFile(a.address(), (*flock.Flock).TryRLock)
 	if err != nil {
 		return err
@@ -84,16 +96,16 @@ func (a *app) work(ctx context.Context, handler processor.Handler, opts processo
 	defer unlock()
 	var total int64
 	if isTerminal(a.stderr) && !a.quiet {
-		counts, err := s.Counts(ctx)
+		overview, err := s.Overview(ctx, false)
 		if err != nil {
 			return err
 		}
-		total = counts.Unprocessed()
+		total = overview.Counts.Unprocessed()
 	}
 	stats, took, err := a.process(ctx, s, handler, opts, total)
 	a.say("%s", summary(stats, took))
 	if stats.Failed > 0 {
-		a.say("look at the failed rows:  %s\nput them back:            %s", a.again("export --state failed"), a.again("reprocess --failed"))
+		a.say("look at the failed rows:  %s\ncount their errors:       %s\nput them back:            %s", a.again("export --state failed"), a.again("errors"), a.again("reprocess --failed"))
 	}
 	return workResult(ctx, opts, stats, err)
 }
@@ -117,7 +129,8 @@ func workResult(ctx context.Context, opts processor.Options, stats processor.Sta
 
 // process runs one worker, with an eye on its plans, and shows how far it has come.
 func (a *app) process(ctx context.Context, s processor.Store, handler processor.Handler, opts processor.Options, total int64) (processor.Stats, time.Duration, error) {
-	p := processor.New(s, handler, opts)
+	p := processor.New(a.metrics.Store(s), a.metrics.Handler(handler), opts)
+	ended := a.metrics.Working(ctx, p.Stats, opts.Grace)
 	began := time.Now()
 	bar := a.display.Begin("work", total, func() (int64, int64) {
 		stats := p.Stats()
@@ -132,6 +145,7 @@ func (a *app) process(ctx context.Context, s processor.Store, handler processor.
 		})
 	}
 	err := p.Run(ctx)
+	ended()
 	done()
 	_ = guard.Wait() // always nil
 	bar.End()
