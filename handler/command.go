@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/windrow-go/windrow/internal/processgroup"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -117,7 +118,7 @@ func (c *Command) run(ctx context.Context, row model.Dataset, environment []stri
 
 	stdout := &output{limit: c.options.MaxOutput, cancel: cancel}
 	stderr := &tail{}
-	cut, err := runGroup(ctx, &exec.Cmd{
+	cut, err := processgroup.Run(ctx, &exec.Cmd{
 		Path:   c.program,
 		Args:   arguments,
 		Env:    environment,
@@ -170,7 +171,7 @@ func cutError(cause error, stderr *tail) error {
 
 // runError translates an error of starting or running the command.
 func runError(name string, err error, stderr *tail) error {
-	var start *startError
+	var start *processgroup.StartError
 	switch {
 	case errors.Is(err, syscall.E2BIG):
 		return model.Permanent(fmt.Errorf("start %s: %w: let it read the row from standard input", name, err))

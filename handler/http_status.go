@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// maxRetryAfter bounds what a service may ask for: a slip of the pen there
-	// must not put rows off for years.
-	maxRetryAfter = 24 * time.Hour
 	// excerptRunes is how much of a foreign text is shown in an error.
 	excerptRunes = 500
 	// beginBytes is how much of a body is shown that has the wrong form.
@@ -74,13 +71,6 @@ func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 		now = served
 	}
 	return boundedDelay(date.Sub(now)), true
-}
-
-func boundedDelay(delay time.Duration) time.Duration { return min(max(delay, 0), maxRetryAfter) }
-
-// secondsDelay makes a duration of seconds, however many.
-func secondsDelay(seconds float64) time.Duration {
-	return boundedDelay(time.Duration(min(max(seconds, 0), maxRetryAfter.Seconds()) * float64(time.Second)))
 }
 
 // safe makes a text from outside fit for an error: on one line, not too long, and
@@ -147,8 +137,6 @@ func costIn(header http.Header) (cost float64, ok bool, err error) {
 	}
 	return cost, true, nil
 }
-
-func isCost(cost float64) bool { return cost >= 0 && !math.IsInf(cost, 1) }
 
 // costOfFailure is what a failed call returns beside its error: its cost, if it
 // is known.

@@ -27,16 +27,20 @@ import (
 //	{"id":7,"error":"no such city"}
 //
 // A result is any JSON value, null too, and is taken as it stands. An error is
-// tried again, except with "permanent":true ([model.Permanent]); "retry_after",
-// in seconds or as a string like "90s", says when ([model.RetryAfter]);
-// "unavailable":true says that the child can't serve now, whatever the row
-// ([model.Unavailable]). "cost" may stand in both kinds of answer
-// ([model.Answer]). A member that is null counts as absent, except a result.
+// usually a string; of another value the JSON text is the error's, and an empty
+// string counts only where there is no result. An error is tried again, except with
+// "permanent":true ([model.Permanent]); "retry_after", in seconds or as a string
+// like "90s", says when ([model.RetryAfter], a day at most); "unavailable":true says
+// that the child can't serve now, whatever the row ([model.Unavailable]). "cost" may
+// stand in both kinds of answer ([model.Answer]). A member that is null counts as
+// absent, except a result without an error. Other members are ignored.
 //
 // A line is an answer if it is an object whose id is that of a row that the child
 // has been given and has not answered; the id may be a string. If such a line is
-// no JSON (NaN is none), has neither a result nor an error or both, or has a
-// member of the wrong type, that is an error of its row, and the child stays.
+// no JSON (NaN is none), has neither a result nor an error or both, or a member that
+// counts makes no sense, that is an error of its row, which names it, and the child
+// stays. The row is tried again, but for a cost that makes no sense, which fails it
+// for good: other tries might cost as much, uncounted.
 // An answer larger than MaxOutput fails its row for good and ends the child.
 // Every other line, so also a second answer to a row, and a late one, goes to the
 // log. The last line of a child that ends need not have a newline.

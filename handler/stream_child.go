@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/windrow-go/windrow/internal/processgroup"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -23,7 +24,7 @@ var (
 // child is one long-lived process and the rows that it has been given.
 //
 // Three goroutines serve it: one stays on its thread and waits for the process
-// (see runGroup), one reads answers and settles, at the end, what is unanswered,
+// (see processgroup.Run), one reads answers and settles, at the end, what is unanswered,
 // and os/exec's reads standard error. A fourth writes what doesn't go into the
 // pipe at once.
 type child struct {
@@ -109,7 +110,7 @@ func (c *child) run(ctx context.Context, cmd *exec.Cmd, stdin, stdout *os.File) 
 		stdout.Close()
 	})
 	defer c.cancel()
-	_, c.exit = runGroup(ctx, cmd, closeEnds)
+	_, c.exit = processgroup.Run(ctx, cmd, closeEnds)
 	closeEnds()
 	close(c.ended)
 	c.mu.Lock()
@@ -122,7 +123,7 @@ func (c *child) run(ctx context.Context, cmd *exec.Cmd, stdin, stdout *os.File) 
 func (c *child) drain() {
 	if !c.draining {
 		c.draining = true
-		c.stdout.SetReadDeadline(time.Now().Add(drainDelay)) // fails only if it is closed already
+		c.stdout.SetReadDeadline(time.Now().Add(processgroup.DrainDelay)) // fails only if it is closed already
 	}
 }
 
@@ -150,7 +151,7 @@ func (c *child) read() {
 
 // take answers a row if the line is its answer.
 func (c *child) take(line []byte, own bool) bool {
-	a, ok := parseAnswer(line)
+	a, ok := parseAnswer(line, asItIs)
 	if !ok {
 		return false
 	}
@@ -158,17 +159,25 @@ func (c *child) take(line []byte, own bool) bool {
 	if w == nil {
 		return false
 	}
-	result, err := a.reply(own)
-	w.reply <- reply{result: result, err: err, answered: true}
+	result, cost, err := a.decode()
+	if !own {
+		result = bytes.Clone(result)
+	}
+	r := replyOf(result, cost, err)
+	w.reply <- reply{result: r.Result, err: r.Err, answered: true}
 	return true
 }
+
+// asItIs shows a child's texts. They hold no secret that windrow knows of, and the
+// processor makes them fit for the table.
+func asItIs(text string) string { return text }
 
 // refuse ends the child for an answer that is too large. Its row is not tried
 // again, if the beginning tells which it is.
 func (c *child) refuse(head []byte) {
 	large := largeError{limit: c.stream.options.MaxOutput}
 	c.stop(large, false)
-	a, ok := parseAnswer(head)
+	a, ok := parseAnswer(head, asItIs)
 	if !ok {
 		return
 	}
@@ -204,7 +213,7 @@ func (c *child) close() {
 	}
 	c.mu.Unlock()
 	c.stdin.Close()
-	timer := time.NewTimer(killGrace)
+	timer := time.NewTimer(processgroup.KillGrace)
 	defer timer.Stop()
 	select {
 	case <-c.finished:
@@ -253,7 +262,7 @@ func (c *child) finish(unfinished []byte) {
 // awaitEnd waits for the end of the process, which mostly comes with the end of
 // its output, and brings it about if it does not come soon.
 func (c *child) awaitEnd() {
-	timer := time.NewTimer(killGrace)
+	timer := time.NewTimer(processgroup.KillGrace)
 	defer timer.Stop()
 	select {
 	case <-c.ended:
@@ -267,7 +276,7 @@ func (c *child) awaitEnd() {
 func (c *child) reason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var start *startError
+	var start *processgroup.StartError
 	var exit *exec.ExitError
 	switch {
 	case c.why != nil:

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/windrow-go/windrow/internal/processgroup"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -260,7 +261,7 @@ func (c *child) takeRows() (rows map[int64]*inFlight, read int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rows, c.rows = c.rows, nil
-	var start *startError
+	var start *processgroup.StartError
 	if errors.As(c.exit, &start) {
 		return rows, 0
 	}

@@ -70,7 +70,7 @@ var reasons = map[string]string{
 	"close":     "the child closed its standard output",
 	"cut":       "the child ended: exit status 0, in the middle",
 	"silent":    "timed out after " + soakTimeout.String(),
-	"NaN":       "the child's answer is not JSON",
+	"NaN":       "the answer is not JSON",
 	"large":     "the child's answer is larger than 100000 bytes",
 	"error":     "an error",
 	"permanent": "for good",

@@ -67,13 +67,19 @@ func (p place) exec(statement string) {
 	check(p.t, p.db.Exec(statement).Error)
 }
 
-// downAll takes every step back.
-func (p place) downAll() {
+// downTo takes steps back until the version is that.
+func (p place) downTo(version int) {
 	p.t.Helper()
-	for range migrations.Needed {
+	for range migrations.Needed - version {
 		_, err := p.migrator().Down(p.t.Context())
 		check(p.t, err)
 	}
+}
+
+// downAll takes every step back.
+func (p place) downAll() {
+	p.t.Helper()
+	p.downTo(0)
 }
 
 func (p place) count(table string) int {

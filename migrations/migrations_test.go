@@ -47,40 +47,42 @@ func TestUpDownAndUpAgain(t *testing.T) {
 	})
 }
 
-// A table of the former version is brought up to date with its rows, and back.
-func TestRowsOutliveTheSecondStepAndItsWayBack(t *testing.T) {
+// A table of the first version is brought up to date with its rows, and back; what was
+// processed before is tallied.
+func TestRowsOutliveTheLaterStepsAndTheirWayBack(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		m := p.migrator()
 		_, err := m.Up(t.Context())
 		check(t, err)
-		_, err = m.Down(t.Context())
-		check(t, err)
+		p.downTo(1)
 		wantVersion(t, m, 1)
+		p.exec(`INSERT INTO ` + p.table("datasets") + ` (data, is_processed, error) VALUES ('3', true, NULL), ('4', true, 'x'), ('5', true, NULL)`)
 		p.exec(`INSERT INTO ` + p.table("datasets") + ` (data, last_error) VALUES ('1', 'old'), ('2', 'old')`)
 		for range 2 {
 			steps, err := m.Up(t.Context())
 			check(t, err)
-			equal(t, "steps up", len(steps), 1)
+			equal(t, "steps up", len(steps), migrations.Needed-1)
 			var refunds []int
 			check(t, p.db.Raw(`SELECT refunds FROM `+p.table("datasets")+` WHERE last_error = 'old'`).Scan(&refunds).Error)
 			equal(t, "refunds", slices.Equal(refunds, []int{0, 0}), true)
 			p.exec(`UPDATE ` + p.table("datasets") + ` SET refunds = 7`)
 			p.exec(`INSERT INTO ` + p.table("marks") + ` (id, round, name) VALUES (1, 0, 'mail')`)
-			_, err = m.Down(t.Context())
-			check(t, err)
-			equal(t, "rows", p.count("datasets"), 2)
+			var done, failed int
+			check(t, p.db.Raw(`SELECT sum(done), sum(failed) FROM `+p.table("tallies")).Row().Scan(&done, &failed))
+			equal(t, "tallies", [2]int{done, failed}, [2]int{2, 1})
+			p.downTo(1)
+			equal(t, "rows", p.count("datasets"), 5)
 		}
 	})
 }
 
 // The column is added to tables of many millions of rows.
-func TestTheSecondStepRewritesNothing(t *testing.T) {
+func TestTheLaterStepsRewriteNothing(t *testing.T) {
 	p := postgresAt(t, pgtest.Database(t), "windrow")
 	m := p.migrator()
 	_, err := m.Up(t.Context())
 	check(t, err)
-	_, err = m.Down(t.Context())
-	check(t, err)
+	p.downTo(1)
 	file := func() (node int) {
 		check(t, p.db.Raw(`SELECT pg_relation_filenode('windrow.datasets')`).Scan(&node).Error)
 		return node
@@ -89,8 +91,7 @@ func TestTheSecondStepRewritesNothing(t *testing.T) {
 	_, err = m.Up(t.Context())
 	check(t, err)
 	equal(t, "the table's file", file(), before)
-	_, err = m.Down(t.Context())
-	check(t, err)
+	p.downTo(1)
 	equal(t, "the table's file on the way back", file(), before)
 }
 

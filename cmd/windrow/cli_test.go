@@ -54,7 +54,7 @@ func TestHelpVersionAndCompletionWork(t *testing.T) {
 	t.Parallel()
 	p := newPlainPlace(t)
 	p.ok("version").prints("windrow ")
-	p.ok("--help").prints("run", "load", "work", "status")
+	p.ok("--help").prints("run", "load", "work", "status", "errors")
 	help := p.ok("work", "--help").prints("[$WINDROW_LEASE]", "[$WINDROW_CONCURRENCY]", "[$WINDROW_DATABASE_URL]", "--until-empty")
 	help.lacks("WINDROW_HELP")
 	p.ok("reprocess", "--help").lacks("WINDROW_ALL", "WINDROW_YES", "WINDROW_FAILED")
@@ -107,7 +107,7 @@ func TestReadingCommandsNeverMakeADatabase(t *testing.T) {
 	t.Parallel()
 	p := newPlainPlace(t)
 	for _, words := range []string{
-		"status", "status --json", "show A", "show --id 1", "export", "export -o out.jsonl", "reprocess --failed",
+		"status", "status --json", "show A", "show --id 1", "errors", "errors --json", "export", "export -o out.jsonl", "reprocess --failed",
 		"reprocess --all --dry-run", "work --jq . --until-empty", "migrate status", "migrate down --yes",
 		"status --database sqlite:none.db",
 	} {
@@ -143,7 +143,7 @@ func TestMissingTablesNameTheCommandThatMakesThem(t *testing.T) {
 	p := newPlainPlace(t)
 	p.database = pgtest.Database(t)
 	p.write("rows.jsonl", numbers(1))
-	for _, words := range []string{"status", "load rows.jsonl", "work --jq . --until-empty", "export", "show A", "reprocess --failed", "run rows.jsonl --jq ."} {
+	for _, words := range []string{"status", "load rows.jsonl", "work --jq . --until-empty", "export", "show A", "errors", "reprocess --failed", "run rows.jsonl --jq ."} {
 		p.run(strings.Fields(words)...).wants(1, "windrow migrate up")
 	}
 	p.ok("migrate", "status").prints("missing")

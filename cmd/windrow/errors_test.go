@@ -50,7 +50,7 @@ func erred(p *place) {
 	p.t.Helper()
 	p.write("rows.jsonl", numbers(9))
 	p.ok("load", "rows.jsonl")
-	p.run("work", "--until-empty", "--jq", `if .n <= 5 then error("row \(.n): <too large>") elif .n == 6 then error("status 404") elif .n == 7 then error("status 500") else . end`).wants(3, "2 done, 7 failed")
+	p.run("work", "--until-empty", "--jq", `if .n <= 5 then error("row \(.n): <too large>") elif .n == 6 then error("status 404") elif .n == 7 then error("status 500") else . end`).wants(3, "2 done, 7 failed", "windrow errors")
 	p.write("keyed.jsonl", `{"n":10,"k":"the tenth"}`+"\n")
 	p.ok("load", "keyed.jsonl", "--key", "k")
 	p.run("work", "--until-empty", "--jq", `error("row \(.n): <too large>")`).wants(3, "1 failed")

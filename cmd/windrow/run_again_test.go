@@ -51,7 +51,7 @@ func TestARunWithoutFailuresExitsWithZeroEachTime(t *testing.T) {
 func TestRetryFailedTakesOnlyTheFailedUpAgain(t *testing.T) {
 	p := newJob(t, 10)
 	args := []string{"run", "rows.jsonl", "--max-attempts", "1", "--exec", `if [ -e mended ]; then echo fine; else [ $((WINDROW_ROW_ID % 2)) = 0 ]; fi`}
-	p.run(args...).wants(3, "5 done, 5 failed", "--retry-failed")
+	p.run(args...).wants(3, "5 done, 5 failed", "windrow errors --database rows.windrow.db\n", "--retry-failed")
 	p.write("mended", "")
 	p.run(args...).wants(3, "5 done, 5 failed")
 	p.ok(append(args, "--retry-failed")...).wants(0, "5 failed rows are taken up again", "10 done, 0 failed")

@@ -31,6 +31,7 @@ var rules = map[string]rule{
 	"processor": {allowed: []string{"model", "internal/jsonb"}, forbidden: []string{"gorm.io", "database/sql", "github.com/jackc/pgx"}},
 	"handler":   {allowed: []string{"model", "internal"}},
 	"intake":    {allowed: []string{"model", "internal"}},
+	"schedule":  {allowed: []string{"model", "internal", "migrations"}},
 }
 
 const (

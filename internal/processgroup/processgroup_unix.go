@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package handler
+package processgroup
 
 import (
 	"os/exec"
@@ -14,7 +14,7 @@ func groupAttributes() *syscall.SysProcAttr {
 }
 
 // wait kills the group when its leader has ended and its pipes are closed.
-func (g *processGroup) wait(cmd *exec.Cmd) error {
+func (g *group) wait(cmd *exec.Cmd) error {
 	err := cmd.Wait()
 	g.end()
 	return err
