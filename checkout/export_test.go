@@ -20,6 +20,7 @@ func SQLiteStatements() map[string]string {
 		"check in":     sqliteCheckInSQL,
 		"renew":        sqliteRenewSQL,
 		"agenda":       sqliteAgendaSQL,
+		"cancel":       sqliteCancelSQL,
 		"put back":     fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition("@began ")),
 		"picked":       fmt.Sprintf(sqlitePickedSQL, Selection{All: true}.condition("@began ")),
 		"keep":         fmt.Sprintf(sqliteKeepAllSQL, Selection{All: true}.condition("@began ")),

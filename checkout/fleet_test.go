@@ -49,6 +49,7 @@ func TestAFleetChecksEachRowInOnce(t *testing.T) {
 			check(t, members.Wait())
 			check(t, slow.finish(t.Context(), kept))
 			fl.wantOneResultEach(ids)
+			fl.wantSound(int64(len(ids)))
 			t.Logf("%d check-ins were lost; conflicts: %v", fl.lost, conflicts.n)
 			if fl.lost == 0 {
 				t.Error("no check-in came too late: nothing was put to the test")

@@ -3,7 +3,10 @@ package checkout
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/windrow-go/windrow/model"
 )
 
 // NewRow is a row to be added.
@@ -13,6 +16,23 @@ type NewRow struct {
 	Key *string
 	// Data is one JSON value that a jsonb column can hold.
 	Data json.RawMessage
+	// AvailableAt is when the row comes due: nobody gets it before. The zero time,
+	// and one that is past by the database's clock, mean at once.
+	AvailableAt time.Time
+}
+
+// vestingTime is what is stored for a due time: the sentinel if it is past at now, by
+// the database's clock.
+func (r NewRow) vestingTime(now time.Time) time.Time {
+	if r.AvailableAt.After(now) {
+		return r.AvailableAt
+	}
+	return model.Sentinel
+}
+
+// anyDelayed tells whether a row has a due time.
+func anyDelayed(rows []NewRow) bool {
+	return slices.ContainsFunc(rows, func(r NewRow) bool { return !r.AvailableAt.IsZero() })
 }
 
 // Load is one row of the table loads: an input, how far it has been read, and

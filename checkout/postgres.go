@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,7 @@ type Postgres struct {
 	agenda   *looks
 	registry *registry
 	turn     chan struct{} // held by the pipeline that is under way
+	ear      atomic.Pointer[ear]
 }
 
 // OpenPostgres opens the job at url, which libpq's PG* variables, service and
@@ -78,7 +80,10 @@ func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, err
 }
 
 // Close closes the store's connections.
-func (s *Postgres) Close() error { return database.Close(s.db) }
+func (s *Postgres) Close() error {
+	s.restEar(true)
+	return database.Close(s.db)
+}
 
 // Ping tells whether the server answers.
 func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s.db) }
@@ -92,6 +97,7 @@ type postgresSQL struct {
 	runLeft, restore, history, diff                        string
 	counts, byID, byKey, export                            string
 	insertKeyed, compareKeyed                              string
+	add, addKeyed, cancel, tally, tallyUp                  string
 	marked, mark, spend, spent                             string
 	report, fold, forget, workers, paused                  string
 	facts, open, oldestDue, anyFresh                       string
@@ -135,6 +141,11 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		export:          r.Replace(exportSQL),
 		insertKeyed:     r.Replace(insertKeyedSQL),
 		compareKeyed:    r.Replace(compareKeyedSQL),
+		add:             r.Replace(addSQL),
+		addKeyed:        r.Replace(addKeyedSQL),
+		cancel:          r.Replace(cancelSQL),
+		tally:           r.Replace(tallySQL),
+		tallyUp:         r.Replace(tallyUpSQL),
 		marked:          r.Replace(markedSQL),
 		mark:            r.Replace(markSQL),
 		spend:           r.Replace(spendSQL),

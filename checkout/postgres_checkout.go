@@ -33,6 +33,9 @@ func lightOf(keys []int64) int32 {
 // model.ErrUnavailable says that the server can't be reached.
 func (s *Postgres) CheckOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error) {
 	claims, err := s.walker.checkOut(ctx, holder, lease, n)
+	if len(claims) > 0 {
+		s.restEar(false)
+	}
 	return claims, explain("check out", err)
 }
 

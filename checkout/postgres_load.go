@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -137,12 +138,21 @@ func (s *Postgres) insert(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *
 	return s.insertKeyed(ctx, tx, unique, moved)
 }
 
-// copyRows streams rows without keys in by COPY.
+// copyRows streams rows without keys in by COPY. Due times are sent only where there
+// are some: they can't be compared with the server's clock on the way.
 func (s *Postgres) copyRows(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+	columns := []string{"data"}
+	values := func(i int) ([]any, error) { return []any{rows[i].Data}, nil }
+	if anyDelayed(rows) {
+		var now time.Time
+		if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+			return err
+		}
+		columns = append(columns, "available_at")
+		values = func(i int) ([]any, error) { return []any{rows[i].Data, rows[i].vestingTime(now)}, nil }
+	}
 	table := pgx.Identifier{s.opts.Schema, "datasets"}
-	n, err := tx.CopyFrom(ctx, table, []string{"data"}, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-		return []any{rows[i].Data}, nil
-	}))
+	n, err := tx.CopyFrom(ctx, table, columns, pgx.CopyFromSlice(len(rows), values))
 	moved.Inserted += n
 	return err
 }
@@ -158,6 +168,10 @@ func (s *Postgres) insertKeyed(ctx context.Context, tx pgx.Tx, rows []NewRow, mo
 	ids := make([]int64, len(rows))
 	keys := make([]string, len(rows))
 	data := make([]json.RawMessage, len(rows))
+	var due []time.Time // null: none has one
+	if anyDelayed(rows) {
+		due = make([]time.Time, len(rows))
+	}
 	order := make([]int, len(rows))
 	for i := range rows {
 		order[i] = i
@@ -165,9 +179,12 @@ func (s *Postgres) insertKeyed(ctx context.Context, tx pgx.Tx, rows []NewRow, mo
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(*rows[a].Key, *rows[b].Key) })
 	for i, k := range order {
 		ids[i], keys[i], data[i] = first[k], *rows[k].Key, rows[k].Data
+		if due != nil {
+			due[i] = rows[k].AvailableAt
+		}
 	}
 	var inserted int64
-	if err := tx.QueryRow(ctx, s.sql.insertKeyed, ids, keys, data).Scan(&inserted); err != nil {
+	if err := tx.QueryRow(ctx, s.sql.insertKeyed, ids, keys, data, due).Scan(&inserted); err != nil {
 		return err
 	}
 	moved.Inserted += inserted
@@ -195,10 +212,11 @@ func (s *Postgres) reserveIDs(ctx context.Context, tx pgx.Tx, n int) ([]int64, e
 	return ids, err
 }
 
+// insertKeyedSQL takes null for the due times where none of the rows has one.
 const insertKeyedSQL = `
 WITH input AS (
 	SELECT *
-	FROM unnest($1::bigint[], $2::text[], $3::jsonb[]) AS i (id, key, data)
+	FROM unnest($1::bigint[], $2::text[], $3::jsonb[], $4::timestamptz[]) AS i (id, key, data, available_at)
 ), new_keys AS (
 	INSERT INTO {schema}.dataset_keys (key, id)
 	SELECT key, id
@@ -206,8 +224,12 @@ WITH input AS (
 	ON CONFLICT (key) DO NOTHING
 	RETURNING id
 ), new_rows AS (
-	INSERT INTO {schema}.datasets (id, key, data)
-	SELECT input.id, input.key, input.data
+	INSERT INTO {schema}.datasets (id, key, data, available_at)
+	SELECT
+		input.id,
+		input.key,
+		input.data,
+		CASE WHEN input.available_at > clock_timestamp() THEN input.available_at ELSE TIMESTAMPTZ 'epoch' END
 	FROM input
 	JOIN new_keys USING (id)
 	ORDER BY input.id

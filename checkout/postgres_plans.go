@@ -38,8 +38,12 @@ func (s *Postgres) CheckPlans(ctx context.Context) ([]PlanFault, error) {
 	if err != nil || facts.rows < fewestRows {
 		return nil, err
 	}
+	return s.planFaults(ctx, facts, s.hotStatements(facts.middle))
+}
+
+func (s *Postgres) planFaults(ctx context.Context, facts *planFacts, groups []hotGroup) ([]PlanFault, error) {
 	var faults []PlanFault
-	for _, group := range s.hotStatements(facts.middle) {
+	for _, group := range groups {
 		if err := s.explainPlans(ctx, group, facts.generic != never); err != nil {
 			return nil, err
 		}
@@ -69,6 +73,13 @@ type hotStatement struct {
 	generic plan // for any
 }
 
+// The groups of hotStatements: those of the first and the last only read.
+const (
+	peeking = iota
+	writing
+	watching
+)
+
 // hotStatements are about rows from the id near on.
 func (s *Postgres) hotStatements(near int64) []hotGroup {
 	const n, lease, holder = 500, 60.0, "plans"
@@ -91,13 +102,13 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 	}
 	renew := pgx.NamedArgs{"lease": lease, "ids": cols.ids, "tokens": cols.tokens, "holder": holder}
 	return []hotGroup{
-		{settings: []txn.Statement{{SQL: byIndexSQL}}, statements: peeks},
-		{settings: []txn.Statement{settle}, statements: []*hotStatement{
+		peeking: {settings: []txn.Statement{{SQL: byIndexSQL}}, statements: peeks},
+		writing: {settings: []txn.Statement{settle}, statements: []*hotStatement{
 			{name: "claim", sql: s.sql.claim, args: claim, index: keyIndex},
 			{name: "check in", sql: s.sql.checkIn, args: checkIn, index: keyIndex},
 			{name: "renew", sql: s.sql.renew, args: renew, index: keyIndex},
 		}},
-		{statements: []*hotStatement{
+		watching: {statements: []*hotStatement{
 			{name: "agenda", sql: s.sql.agenda, index: queueIndex},
 			{name: "newest claim", sql: s.sql.newest, index: queueIndex},
 		}},

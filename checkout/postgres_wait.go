@@ -2,13 +2,11 @@ package checkout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/windrow-go/windrow/internal/database"
 	"github.com/windrow-go/windrow/internal/txn"
@@ -32,22 +30,32 @@ func (s *Postgres) Agenda(ctx context.Context) (model.Agenda, error) {
 	return s.exactAgenda(ctx)
 }
 
-func (s *Postgres) exactAgenda(ctx context.Context) (model.Agenda, error) {
+func (s *Postgres) exactAgenda(ctx context.Context, besides ...txn.Statement) (model.Agenda, error) {
 	began := time.Now()
 	var agenda model.Agenda
-	err := s.inOneTrip(ctx, "look ahead", txn.Statement{SQL: byIndexSQL}, txn.Statement{
-		SQL: s.sql.agenda,
-		Rows: func(rows pgx.Rows) error {
-			var next *float64
-			var open bool
-			rows.Next()
-			err := rows.Scan(&next, &open)
-			agenda = agendaOf(next, open)
-			return err
-		},
-	})
+	look := txn.Statement{SQL: s.sql.agenda, Rows: func(rows pgx.Rows) error {
+		var next *float64
+		var open bool
+		rows.Next()
+		err := rows.Scan(&next, &open)
+		agenda = agendaOf(next, open)
+		return err
+	}}
+	err := s.inOneTrip(ctx, "look ahead", append([]txn.Statement{{SQL: byIndexSQL}, look}, besides...)...)
 	s.agenda.made(time.Since(began))
 	return agenda, err
+}
+
+// Look is Report and Agenda in one. An idle worker asks nothing else of the server:
+// one round trip, of one transaction, and two where the table is large.
+func (s *Postgres) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
+	if !s.walker.large() {
+		return s.exactAgenda(ctx, s.report(w, next)...)
+	}
+	if err := s.Report(ctx, w, next); err != nil {
+		return model.Agenda{}, err
+	}
+	return s.Agenda(ctx)
 }
 
 // looks paces exact looks at the agenda.
@@ -74,8 +82,12 @@ func (l *looks) made(took time.Duration) {
 	l.next = time.Now().Add(lookShare * took)
 }
 
-// shortWait is not worth listening.
-const shortWait = time.Second
+const (
+	// shortWait is until when a worker looks again that could not look exactly.
+	shortWait = time.Second
+	// deafWait is so short that nothing is missed by not listening.
+	deafWait = 50 * time.Millisecond
+)
 
 // newestSQL tells whether the row that comes due last is held. In the tail of a
 // table that is one of the last claims, and found at once, while the first row that
@@ -119,29 +131,6 @@ SELECT
 		LIMIT 1
 	) IS NOT NULL AS open`
 
-// Wait returns after d, or as soon as rows are added or given back, or when an
-// earlier row turns up while it begins to listen; for a second or less it does not
-// listen. Behind a pooler in transaction
-// mode nothing can be heard, and it just waits.
-func (s *Postgres) Wait(ctx context.Context, d time.Duration) error {
-	if d <= shortWait {
-		return sleep(ctx, d)
-	}
-	pool, err := s.db.DB()
-	if err != nil {
-		return err
-	}
-	conn, err := pool.Conn(ctx)
-	if err != nil {
-		return explain("wait", err)
-	}
-	defer conn.Close()
-	err = conn.Raw(func(driverConn any) error {
-		return s.listen(ctx, driverConn.(*stdlib.Conn).Conn(), d)
-	})
-	return explain("wait", err)
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -150,39 +139,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-func (s *Postgres) listen(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
-	deadline := time.Now().Add(d)
-	if _, err := conn.Exec(ctx, `LISTEN `+s.channel); err != nil {
-		return err
-	}
-	defer s.unlisten(ctx, conn)
-	var next *float64
-	var open bool
-	if err := conn.QueryRow(ctx, s.sql.agenda).Scan(&next, &open); err != nil {
-		return err
-	}
-	if sooner := agendaOf(next, open).Next; sooner >= 0 && time.Now().Add(sooner).Before(deadline) {
-		deadline = time.Now().Add(sooner)
-	}
-	heard, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	_, err := conn.WaitForNotification(heard)
-	if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) {
-		return err
-	}
-	return nil
-}
-
-// unlisten leaves the connection as it was for whoever gets it next, even when the
-// wait was cut off; a connection that doesn't answer any more is closed.
-func (s *Postgres) unlisten(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if _, err := conn.Exec(ctx, `UNLISTEN `+s.channel); err != nil {
-		_ = conn.Close(ctx)
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 // next, or, if next is negative, says that it ends. Now and then the worker's tallies
 // are summed up on this occasion, and workers that have long been gone forgotten.
 func (s *Postgres) Report(ctx context.Context, w model.Worker, next time.Duration) error {
+	return s.inOneTrip(ctx, "report", s.report(w, next)...)
+}
+
+func (s *Postgres) report(w model.Worker, next time.Duration) []txn.Statement {
 	w.Conflicts = s.registry.conflicts.Load()
 	statements := []txn.Statement{{SQL: s.sql.report, Args: []any{pgx.NamedArgs{
 		"holder": w.Holder, "host": w.Host, "pid": w.PID, "program": w.Program, "version": w.Version, "slots": w.Slots, "lease": w.Lease,
@@ -27,7 +31,7 @@ func (s *Postgres) Report(ctx context.Context, w model.Worker, next time.Duratio
 			txn.Statement{SQL: s.sql.fold, Args: []any{pgx.NamedArgs{"writer": w.Holder, "age": foldAfter.Seconds()}}},
 			txn.Statement{SQL: s.sql.forget, Args: []any{pgx.NamedArgs{"age": forgetAfter.Seconds()}}})
 	}
-	return s.inOneTrip(ctx, "report", statements...)
+	return statements
 }
 
 const reportSQL = `

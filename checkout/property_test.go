@@ -56,7 +56,9 @@ func TestRandomMoves(t *testing.T) {
 					"crash":           g.crash,
 					"reprocess":       g.reprocess,
 				})
+				g.verify(rt)
 				g.drain(rt)
+				g.verify(rt)
 				moves += g.moves
 				whole = true
 			})
@@ -66,7 +68,9 @@ func TestRandomMoves(t *testing.T) {
 }
 
 func (g *game) begin(t *rapid.T, n int) {
-	must(t, g.f.raw.Exec(`DELETE FROM `+g.f.datasets()).Error)
+	for _, table := range []string{"datasets", "dataset_keys", "loads", "tallies"} {
+		must(t, g.f.raw.Exec(`DELETE FROM `+g.f.table(table)).Error)
+	}
 	rows := make([]checkout.NewRow, rapid.IntRange(1, 6).Draw(t, "rows"))
 	for i := range rows {
 		key := fmt.Sprintf("%d-%s-%d", n, time.Now().Format(time.RFC3339Nano), i)
@@ -307,6 +311,15 @@ func (g *game) drain(t *rapid.T) {
 		}
 	}
 	g.compare(t)
+}
+
+// verify: whatever has happened, nothing is found, and no counter is off.
+func (g *game) verify(t *rapid.T) {
+	v, err := g.f.Verify(t.Context(), checkout.VerifyOptions{NoMend: true})
+	must(t, err)
+	if v.Offences() > 0 || v.Differs() || v.Rows != int64(len(g.ids)) {
+		t.Fatalf("verified: %+v", v)
+	}
 }
 
 func sameTickets(a, b []model.Ticket) bool {

@@ -26,6 +26,9 @@ var (
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA windrow TO {role}`,
 	}
+	grantsToMend = []string{ // besides grantsToLook
+		`GRANT INSERT ON windrow.tallies TO {role}`,
+	}
 	grantsToWork = []string{
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
 		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
@@ -51,6 +54,19 @@ var (
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
 		`GRANT SELECT ON windrow.schema_version TO {role}`,
 		`GRANT SELECT, INSERT, UPDATE ON windrow.job TO {role}`,
+	}
+	grantsToAdd = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
+		`GRANT SELECT, INSERT ON windrow.datasets, windrow.dataset_keys TO {role}`,
+		`GRANT USAGE ON SEQUENCE windrow.datasets_id_seq TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON windrow.tallies TO {role}`,
+	}
+	grantsToCancel = []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job, windrow.dataset_keys TO {role}`,
+		`GRANT SELECT, UPDATE ON windrow.datasets TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON windrow.tallies TO {role}`,
 	}
 	grantsToReprocess = []string{
 		`GRANT USAGE ON SCHEMA windrow TO {role}`,
@@ -163,6 +179,32 @@ var jobs = map[string]func(f *fixture) error{
 		_, err = f.Analyze(f.t.Context())
 		return err
 	},
+	"add": func(f *fixture) error {
+		if _, err := f.Now(f.t.Context()); err != nil {
+			return err
+		}
+		key := "added"
+		for range 50 { // among them one at which tallies are summed up
+			for _, row := range []checkout.NewRow{{Data: []byte(`1`)}, {Key: &key, Data: []byte(`1`)}, {Data: []byte(`1`)}} {
+				if _, _, err := f.Add(f.t.Context(), row); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	},
+	"cancel": func(f *fixture) error {
+		if _, _, err := f.ByKey(f.t.Context(), "k0"); err != nil {
+			return err
+		}
+		for id := range int64(101) { // among them one at which tallies are summed up
+			err := f.Cancel(f.t.Context(), id)
+			if err != nil && !errors.Is(err, checkout.ErrNotFound) && !errors.Is(err, checkout.ErrProcessed) && !errors.Is(err, checkout.ErrHeld) {
+				return err
+			}
+		}
+		return nil
+	},
 	"look": func(f *fixture) error {
 		ctx := f.t.Context()
 		if _, err := f.Counts(ctx); err != nil {
@@ -181,6 +223,9 @@ var jobs = map[string]func(f *fixture) error{
 			return err
 		}
 		if err := f.store.(failureReader).Failures(ctx, func(checkout.Failure) error { return nil }); err != nil {
+			return err
+		}
+		if _, err := f.Verify(ctx, checkout.VerifyOptions{NoMend: true}); err != nil {
 			return err
 		}
 		return f.Export(ctx, checkout.ExportOptions{WithData: true}, func(checkout.Finished) error { return nil })
@@ -231,7 +276,9 @@ func TestARoleCanDoItsCommandAndNothingElse(t *testing.T) {
 		"marker":      {grantsToMark, []string{"mark"}},
 		"loader":      {grantsToLoad, []string{"load"}},
 		"pauser":      {grantsToPause, []string{"pause"}},
-		"reprocessor": {grantsToReprocess, []string{"reprocess"}},
+		"reprocessor": {grantsToReprocess, []string{"reprocess", "cancel"}},
+		"adder":       {grantsToAdd, []string{"add"}},
+		"canceller":   {grantsToCancel, []string{"cancel"}},
 	}
 	f := onPostgres(t, checkout.Options{})
 	f.addKeyed("k0", "k1", "k2")
@@ -261,6 +308,7 @@ func TestNoGrantIsForNothing(t *testing.T) {
 	f.addKeyed("k0", "k1", "k2")
 	for job, grants := range map[string][]string{
 		"look": grantsToLook, "work": grantsToWork, "mark": grantsToMark, "load": grantsToLoad, "pause": grantsToPause, "reprocess": grantsToReprocess,
+		"add": grantsToAdd, "cancel": grantsToCancel,
 	} {
 		for i, left := range grants {
 			t.Run(fmt.Sprintf("%s without %d", job, i+1), func(t *testing.T) {

@@ -144,27 +144,40 @@ func sqliteInsert(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *Load) 
 const rowsPerInsert = 100
 
 func sqliteInsertMany(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *Load) error {
-	many, err := prepare(ctx, tx, `INSERT INTO datasets (data) VALUES (?)`+strings.Repeat(`, (?)`, rowsPerInsert-1))
+	columns, values := `data`, `(?)`
+	delayed := anyDelayed(rows)
+	if delayed {
+		columns, values = `data, available_at`, `(?, ?)`
+	}
+	now, err := sqliteClock(tx)
+	if err != nil {
+		return err
+	}
+	many, err := prepare(ctx, tx, `INSERT INTO datasets (`+columns+`) VALUES `+values+strings.Repeat(`, `+values, rowsPerInsert-1))
 	if err != nil {
 		return err
 	}
 	defer many.Close()
-	one, err := prepare(ctx, tx, `INSERT INTO datasets (data) VALUES (?)`)
+	one, err := prepare(ctx, tx, `INSERT INTO datasets (`+columns+`) VALUES `+values)
 	if err != nil {
 		return err
 	}
 	defer one.Close()
 	moved.Inserted += int64(len(rows))
-	args := make([]any, rowsPerInsert)
+	args := make([]any, 0, 2*rowsPerInsert)
 	for len(rows) > 0 {
 		insert, n := many, rowsPerInsert
 		if len(rows) < n {
 			insert, n = one, 1
 		}
-		for i, row := range rows[:n] {
-			args[i] = string(row.Data)
+		args = args[:0]
+		for _, row := range rows[:n] {
+			args = append(args, string(row.Data))
+			if delayed {
+				args = append(args, row.vestingTime(now).UnixMicro())
+			}
 		}
-		if _, err := insert.ExecContext(ctx, args[:n]...); err != nil {
+		if _, err := insert.ExecContext(ctx, args...); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -172,8 +185,19 @@ func sqliteInsertMany(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *Lo
 	return nil
 }
 
+// sqliteClock is the database's clock.
+func sqliteClock(tx *gorm.DB) (time.Time, error) {
+	var micros int64
+	err := tx.Raw(`SELECT ` + nowSQL).Scan(&micros).Error
+	return instant(micros), err
+}
+
 func sqliteInsertKeyed(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *Load) error {
-	insert, err := prepare(ctx, tx, `INSERT INTO datasets (key, data) VALUES (?, ?) RETURNING id`)
+	now, err := sqliteClock(tx)
+	if err != nil {
+		return err
+	}
+	insert, err := prepare(ctx, tx, `INSERT INTO datasets (key, data, available_at) VALUES (?, ?, ?) RETURNING id`)
 	if err != nil {
 		return err
 	}
@@ -197,7 +221,7 @@ func sqliteInsertKeyed(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *L
 		case err == nil:
 			moved.Changed++
 		case errors.Is(err, sql.ErrNoRows):
-			err = sqliteEnter(ctx, insert, enter, row)
+			err = sqliteEnter(ctx, insert, enter, row, now)
 			moved.Inserted++
 			if err != nil {
 				return err
@@ -209,9 +233,9 @@ func sqliteInsertKeyed(ctx context.Context, tx *gorm.DB, rows []NewRow, moved *L
 	return nil
 }
 
-func sqliteEnter(ctx context.Context, insert, enter *sql.Stmt, row NewRow) error {
+func sqliteEnter(ctx context.Context, insert, enter *sql.Stmt, row NewRow, now time.Time) error {
 	var id int64
-	if err := insert.QueryRowContext(ctx, *row.Key, string(row.Data)).Scan(&id); err != nil {
+	if err := insert.QueryRowContext(ctx, *row.Key, string(row.Data), row.vestingTime(now).UnixMicro()).Scan(&id); err != nil {
 		return err
 	}
 	_, err := enter.ExecContext(ctx, *row.Key, id)

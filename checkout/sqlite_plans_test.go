@@ -23,6 +23,7 @@ func TestPlansOnSQLite(t *testing.T) {
 		"claim":        byKey,
 		"check in":     byKey,
 		"renew":        byKey,
+		"cancel":       byKey,
 		"put back":     byKey,
 		"picked":       byKey,
 		"keep":         byKey,

@@ -12,18 +12,35 @@ import (
 )
 
 // Agenda tells a worker that found nothing what there is to wait for.
-func (s *SQLite) Agenda(ctx context.Context) (model.Agenda, error) {
+func (s *SQLite) Agenda(ctx context.Context) (agenda model.Agenda, err error) {
+	err = s.read(ctx, "look ahead", func(tx *gorm.DB) (err error) {
+		agenda, err = sqliteAgenda(tx)
+		return err
+	})
+	return agenda, err
+}
+
+func sqliteAgenda(tx *gorm.DB) (model.Agenda, error) {
 	var row struct {
 		Next *float64
 		Open bool
 	}
-	err := s.read(ctx, "look ahead", func(tx *gorm.DB) error {
-		return tx.Raw(sqliteAgendaSQL).Scan(&row).Error
+	err := tx.Raw(sqliteAgendaSQL).Scan(&row).Error
+	return agendaOf(row.Next, row.Open), err
+}
+
+// Look is Report and Agenda in one transaction. An idle worker asks nothing else of
+// the file, unless another process writes to it.
+func (s *SQLite) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
+	var agenda model.Agenda
+	report := s.report(w, next)
+	err := s.write(ctx, "look ahead", func(tx *gorm.DB) (err error) {
+		if agenda, err = sqliteAgenda(tx); err != nil {
+			return err
+		}
+		return report(tx)
 	})
-	if err != nil {
-		return model.Agenda{}, err
-	}
-	return agendaOf(row.Next, row.Open), nil
+	return agenda, err
 }
 
 // sqliteAgendaSQL asks for a first row instead of EXISTS, which would be planned as
@@ -53,11 +70,11 @@ SELECT
 // settleTime lets a burst of writes to the file pass before looking at it.
 const settleTime = 20 * time.Millisecond
 
-// Wait returns after d, or soon after another process has written to the file.
-// Where files can't be watched it just waits.
+// Wait returns after d, or soon after another process has written something to the file
+// that makes a row available earlier than that. Where files can't be watched it just
+// waits.
 func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	deadline := time.Now().Add(d)
 	var events <-chan fsnotify.Event // nil blocks for ever
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		defer watcher.Close()
@@ -65,21 +82,54 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 			events = watcher.Events
 		}
 	}
-	if agenda, err := s.Agenda(ctx); err != nil {
-		return err
-	} else if agenda.Next >= 0 && agenda.Next < d {
-		timer.Reset(agenda.Next)
+	for {
+		began := time.Now()
+		agenda, err := s.Agenda(ctx)
+		if err != nil {
+			return err
+		}
+		took := time.Since(began)
+		if agenda.Next >= 0 {
+			deadline = earliest(deadline, began.Add(agenda.Next))
+		}
+		if written, err := s.awaitWrite(ctx, events, deadline); err != nil || !written {
+			return err
+		}
+		pause := max(settleTime, lookShare*took) // others may be writing all the time
+		if err := sleep(ctx, min(pause, time.Until(deadline))); err != nil {
+			return err
+		}
+		drain(events)
 	}
+}
+
+// drain reads the rest of a burst of events. Nobody has read them while it passed, so
+// that the system could make one of many that are alike: a process that waits is not
+// woken for every page that others write.
+func drain(events <-chan fsnotify.Event) {
+	const most, quiet = 16, time.Millisecond
+	for range most {
+		select {
+		case <-events:
+		case <-time.After(quiet):
+			return
+		}
+	}
+}
+
+// awaitWrite tells whether somebody wrote to the file before the deadline.
+func (s *SQLite) awaitWrite(ctx context.Context, events <-chan fsnotify.Event, deadline time.Time) (bool, error) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-timer.C:
-			return nil
+			return false, nil
 		case event := <-events:
 			if event.Has(fsnotify.Write) && s.isOurs(event.Name) {
-				timer.Reset(settleTime)
-				events = nil
+				return true, nil
 			}
 		}
 	}

@@ -14,10 +14,15 @@ import (
 // next, or, if next is negative, says that it ends. Now and then the worker's tallies
 // are summed up on this occasion, and workers that have long been gone forgotten.
 func (s *SQLite) Report(ctx context.Context, w model.Worker, next time.Duration) error {
+	return s.write(ctx, "report", s.report(w, next))
+}
+
+// report is to be run in a transaction, as often as that takes.
+func (s *SQLite) report(w model.Worker, next time.Duration) func(tx *gorm.DB) error {
 	w.Conflicts = s.registry.conflicts.Load()
 	args := append(reportArgs(w), (max(next, 0) + reportSlack).Microseconds(), next < 0)
 	tidy := s.registry.untidy()
-	return s.write(ctx, "report", func(tx *gorm.DB) error {
+	return func(tx *gorm.DB) error {
 		if err := tx.Exec(sqliteReportSQL, args...).Error; err != nil || !tidy {
 			return err
 		}
@@ -25,7 +30,7 @@ func (s *SQLite) Report(ctx context.Context, w model.Worker, next time.Duration)
 			return err
 		}
 		return sqliteForget(tx)
-	})
+	}
 }
 
 const sqliteReportSQL = `

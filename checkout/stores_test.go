@@ -48,6 +48,11 @@ type store interface {
 	SetNote(ctx context.Context, name, value string) error
 	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
 	Overview(ctx context.Context, exact bool) (checkout.Overview, error)
+	Verify(ctx context.Context, opts checkout.VerifyOptions) (checkout.Verification, error)
+	Add(ctx context.Context, row checkout.NewRow) (id int64, added bool, err error)
+	Cancel(ctx context.Context, id int64) error
+	CancelKey(ctx context.Context, key string) error
+	Now(ctx context.Context) (time.Time, error)
 	Pause(ctx context.Context, by string) error
 	Resume(ctx context.Context) error
 	Failures(ctx context.Context, each func(checkout.Failure) error) error

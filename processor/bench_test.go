@@ -52,6 +52,10 @@ func (e *endless) Agenda(context.Context) (model.Agenda, error) {
 	return model.Agenda{Next: -1}, nil
 }
 
+func (e *endless) Look(ctx context.Context, _ model.Worker, _ time.Duration) (model.Agenda, error) {
+	return e.Agenda(ctx)
+}
+
 func (e *endless) Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(min(d, time.Millisecond)):

@@ -267,6 +267,13 @@ func (f *fake) Agenda(ctx context.Context) (a model.Agenda, err error) {
 	return a, err
 }
 
+func (f *fake) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
+	if err := f.Report(ctx, w, next); err != nil {
+		return model.Agenda{}, err
+	}
+	return f.Agenda(ctx)
+}
+
 func (f *fake) Wait(ctx context.Context, d time.Duration) error {
 	f.mu.Lock()
 	added := f.added

@@ -17,6 +17,7 @@ type hand struct {
 	rows    []*held
 	renewed chan struct{} // closed and replaced after each pass of the renewer
 	fewer   chan struct{} // tells a row that must run alone that others have gone
+	taken   chan struct{} // tells the renewer that there is something in hand again
 
 	unfinished atomic.Int64 // rows waiting or running
 	count      atomic.Int64 // all rows
@@ -29,7 +30,7 @@ type hand struct {
 }
 
 func newHand() *hand {
-	return &hand{renewed: make(chan struct{}), fewer: make(chan struct{}, 1), stray: map[*held]bool{}}
+	return &hand{renewed: make(chan struct{}), fewer: make(chan struct{}, 1), taken: make(chan struct{}, 1), stray: map[*held]bool{}}
 }
 
 // add takes the rows of a check-out in hand.
@@ -51,7 +52,9 @@ func (d *hand) add(rows []*held) {
 	d.bytes.Add(size)
 	d.alone.Add(alone)
 	d.unfinished.Add(int64(len(rows)))
-	d.count.Add(int64(len(rows)))
+	if d.count.Add(int64(len(rows))) == int64(len(rows)) {
+		poke(d.taken)
+	}
 }
 
 // finish notes that a row has been settled and returns how many are unfinished.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"github.com/windrow-go/windrow/model"
 )
 
 const (
@@ -16,7 +14,8 @@ const (
 )
 
 // idle waits after a check-out that brought nothing: until the next row is due,
-// or something is announced. It returns errEmpty if there is nothing to wait for.
+// or something is announced. While neither happens it only looks again once a minute. It
+// returns errEmpty if there is nothing to wait for.
 func (c *claimer) idle(stopping context.Context) error {
 	// A stir from now on ends the wait below, even if it comes before it.
 	waiting, cancel := context.WithCancel(stopping)
@@ -24,47 +23,51 @@ func (c *claimer) idle(stopping context.Context) error {
 	c.stir.Store(&cancel)
 	defer c.stir.Store(nil)
 
-	idle := c.hand.idle() // before the agenda is read: what is settled later is still in it
-	agenda, err := c.agenda(stopping)
-	switch {
-	case err != nil:
-		return err
-	case c.opts.UntilEmpty && idle && !agenda.Open:
-		return errEmpty
-	case agenda.Next == 0: // others were quicker
-		return sleep(stopping, c.pauses.NextBackOff())
+	for first := true; ; first = false {
+		idle := c.hand.idle() // before the agenda is read: what is settled later is still in it
+		longest := c.longestNap()
+		agenda, covered, err := c.pulse.look(stopping, longest)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at what is due: %w", err)
+		case c.opts.UntilEmpty && idle && !agenda.Open:
+			return errEmpty
+		case agenda.Next == 0 && first: // others were quicker
+			return sleep(stopping, c.pauses.NextBackOff())
+		case agenda.Next == 0:
+			return nil
+		}
+		c.pauses.Reset()
+		nap := min(longest, covered)
+		due := agenda.Next >= 0 && agenda.Next <= nap
+		if due {
+			nap = max(agenda.Next, shortestNap)
+		}
+		began := c.now()
+		err = c.nap(waiting, nap)
+		if err != nil && waiting.Err() == nil {
+			return fmt.Errorf("wait for rows: %w", err)
+		}
+		if due || waiting.Err() != nil || c.opts.UntilEmpty || c.now()-began < nap {
+			return stopping.Err()
+		}
 	}
-	c.pauses.Reset()
-	nap := c.nap(agenda.Next)
-	c.pulse.before(stopping, nap)
+}
+
+// nap waits, while nothing else of the worker needs to be awake.
+func (c *claimer) nap(waiting context.Context, d time.Duration) error {
 	c.napping.Store(true)
-	defer c.napping.Store(false)
-	err = c.store.Wait(waiting, nap)
-	if err != nil && waiting.Err() == nil {
-		return fmt.Errorf("wait for rows: %w", err)
-	}
-	return stopping.Err()
+	defer func() {
+		c.napping.Store(false)
+		poke(c.pulse.awake)
+	}()
+	return c.store.Wait(waiting, d)
 }
 
-func (c *claimer) agenda(ctx context.Context) (agenda model.Agenda, err error) {
-	err = call(ctx, func(ctx context.Context) (err error) {
-		agenda, err = c.store.Agenda(ctx)
-		return err
-	})
-	if err != nil {
-		return agenda, fmt.Errorf("look at what is due: %w", err)
-	}
-	return agenda, nil
-}
-
-// nap is how long to wait if the next row is due after next (negative: none is).
-func (c *claimer) nap(next time.Duration) time.Duration {
-	longest := longestNap*3/4 + rand.N(longestNap/2)
+// longestNap is how long to wait if no row is due before.
+func (c *claimer) longestNap() time.Duration {
 	if c.opts.UntilEmpty {
-		longest = emptyNap
+		return emptyNap
 	}
-	if next < 0 {
-		return longest
-	}
-	return min(max(next, shortestNap), longest)
+	return longestNap*3/4 + rand.N(longestNap/2)
 }

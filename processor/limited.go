@@ -45,6 +45,13 @@ func (l *limited) flush(last bool) {
 	}
 }
 
+// empty tells whether none is held back.
+func (l *limited) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n <= eventsPerSecond
+}
+
 func (l *limited) tellRest() {
 	if more := l.n - eventsPerSecond; more > 0 {
 		l.log.Warn(l.summary, zap.Int("rows", more))

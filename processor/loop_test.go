@@ -125,11 +125,23 @@ func TestIdleWorkerIsWokenByNewRowsAndDueTimes(t *testing.T) {
 		f := newFake(0)
 		w := start(t, f, takes(0), processor.Options{})
 		pass(time.Hour)
-		var looks int
-		f.look(func() { looks = len(f.asked) })
-		if looks < 45 || looks > 90 {
-			t.Fatalf("%d looks at an empty table in an hour, want about one a minute", looks)
-		}
+		f.look(func() {
+			looks := 0
+			for _, op := range f.log {
+				if op == "agenda" {
+					looks++
+				}
+			}
+			if looks < 45 || looks > 90 {
+				t.Errorf("%d looks at an empty table in an hour, want about one a minute", looks)
+			}
+			if others := len(f.log) - looks; others > 1 || f.orders > 1 { // of its start
+				t.Errorf("besides, it asked %d other things, and %d times for a pause", others, f.orders)
+			}
+			if len(f.told) > looks+1 {
+				t.Errorf("%d reports with %d looks", len(f.told), looks)
+			}
+		})
 		f.add(1)
 		synctest.Wait()
 		wantStates(t, f, map[model.State]int{model.Done: 1})

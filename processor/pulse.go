@@ -33,12 +33,15 @@ type pulse struct {
 	mu       sync.Mutex
 	promised time.Duration // until when the database expects no report, by the worker's clock
 	rate     meter
-	told     bool // that it may not report
+	told     bool          // that it may not report
+	awake    chan struct{} // a nap has ended
 }
 
-// run reports until ctx ends.
+// run reports until ctx ends. During naps it rests.
 func (p *pulse) run(ctx context.Context) {
-	p.before(ctx, reportEvery)
+	if !p.covers(reportEvery) {
+		p.report(ctx, reportEvery)
+	}
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
@@ -46,20 +49,74 @@ func (p *pulse) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !p.napping.Load() {
-				p.report(ctx, reportEvery)
-			}
 		}
+		if !p.napping.Load() {
+			p.report(ctx, reportEvery)
+			continue
+		}
+		tick.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.awake:
+		}
+		tick.Reset(reportEvery)
 	}
 }
 
-// before reports ahead of a nap, unless the last report covers it.
-func (p *pulse) before(ctx context.Context, nap time.Duration) {
+// covers tells whether the last report, if there was one, is good for d.
+func (p *pulse) covers(d time.Duration) bool {
 	p.mu.Lock()
-	covered := p.promised >= p.now()+nap
-	p.mu.Unlock()
-	if !covered {
-		p.report(ctx, nap)
+	defer p.mu.Unlock()
+	return p.promised >= p.now()+d
+}
+
+// look asks what there is to wait for, and reports in the same breath, unless half of
+// what the last report has promised is left still. covered is for how long the worker
+// need not report again.
+func (p *pulse) look(ctx context.Context, nap time.Duration) (agenda model.Agenda, covered time.Duration, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, next := p.now(), max(nap, reportEvery)
+	if p.told {
+		agenda, err = p.agenda(ctx)
+		return agenda, next, err
+	}
+	if left := p.promised - at; left > next/2 {
+		agenda, err = p.agenda(ctx)
+		return agenda, left, err
+	}
+	err = call(ctx, func(ctx context.Context) (err error) {
+		agenda, err = p.store.Look(ctx, p.self(at), next)
+		return err
+	})
+	if err == nil {
+		p.promised = at + next
+		return agenda, next, nil
+	}
+	if errors.Is(err, model.ErrUnavailable) || ctx.Err() != nil {
+		return agenda, next, err
+	}
+	agenda, unseen := p.agenda(ctx)
+	if unseen == nil { // so it was the report that failed
+		p.notListed(err)
+	}
+	return agenda, next, unseen
+}
+
+func (p *pulse) agenda(ctx context.Context) (agenda model.Agenda, err error) {
+	err = call(ctx, func(ctx context.Context) (err error) {
+		agenda, err = p.store.Agenda(ctx)
+		return err
+	})
+	return agenda, err
+}
+
+// notListed says once that reports are refused.
+func (p *pulse) notListed(err error) {
+	if !p.told {
+		p.told = true
+		p.log.Warn("the worker can't be listed among the workers; it goes on without", zap.Error(err))
 	}
 }
 
@@ -81,9 +138,8 @@ func (p *pulse) report(ctx context.Context, next time.Duration) {
 	switch {
 	case err == nil:
 		p.promised = at + next
-	case !errors.Is(err, model.ErrUnavailable) && ctx.Err() == nil && !p.told:
-		p.told = true
-		p.log.Warn("the worker can't be listed among the workers; it goes on without", zap.Error(err))
+	case !errors.Is(err, model.ErrUnavailable) && ctx.Err() == nil:
+		p.notListed(err)
 	}
 }
 

@@ -111,3 +111,22 @@ func TestAWorkerThatMayNotReportWorks(t *testing.T) {
 
 // nothing is a handler that does nothing.
 var nothing = handle(func(context.Context, model.Dataset) (any, error) { return nil, nil })
+
+func TestAWorkerThatMayNotReportLooksNevertheless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		f.reportError = errors.New("permission denied")
+		w := start(t, f, nothing, processor.Options{})
+		pass(10 * time.Minute)
+		f.add(1)
+		synctest.Wait()
+		wantStates(t, f, map[model.State]int{model.Done: 1})
+		if n := w.logged("the worker can't be listed among the workers; it goes on without"); n != 1 {
+			t.Errorf("said %d times that it can't be listed", n)
+		}
+		w.stop()
+		if err := w.wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -22,9 +22,10 @@ type renewer struct {
 	slots *slots
 }
 
-// run looks after the claims until ctx ends.
+// run looks after the claims until ctx ends. While there are none it rests.
 func (r *renewer) run(ctx context.Context) error {
-	tick := time.NewTicker(min(r.opts.Lease/12, time.Second))
+	every := min(r.opts.Lease/12, time.Second)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		var err error
@@ -34,7 +35,13 @@ func (r *renewer) run(ctx context.Context) error {
 		case <-r.outage.began:
 			err = r.recover(ctx)
 		case <-tick.C:
-			err = r.pass(ctx)
+			idle := r.hand.idle()
+			if err = r.pass(ctx); idle && r.quiet() {
+				tick.Stop()
+			}
+		case <-r.hand.taken: // even if it was before the ticker was stopped
+			tick.Reset(every)
+			continue
 		case <-r.check:
 			err = r.pass(ctx)
 		}
@@ -59,6 +66,11 @@ func (r *renewer) pass(ctx context.Context) error {
 		r.spill()
 	}
 	return r.renew(ctx, due)
+}
+
+// quiet tells whether all events that were held back from the log have been told.
+func (r *renewer) quiet() bool {
+	return r.failures.empty() && r.losses.empty() && r.remarks.empty()
 }
 
 // due returns the claims whose lease is a third gone, or about to be.

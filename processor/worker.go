@@ -78,7 +78,7 @@ func newWorker(store Store, handler Handler, opts Options, c *counts) *worker {
 		losses:   newLimited(log, "more rows lost"),
 		remarks:  newLimited(log, "more results made safe"),
 	}
-	w.pulse = &pulse{worker: w}
+	w.pulse = &pulse{worker: w, awake: make(chan struct{}, 1)}
 	if opts.BatchRows > 1 {
 		w.batches = handler.(BatchHandler) // as checked by Run
 	}

@@ -197,3 +197,37 @@ func TestARunWhoseStartWasNotAnsweredIsAbandonedAndTheScheduleGoesOn(t *testing.
 	equal(t, "the next", await(t, "the next run", started).ID, asked.ID)
 	equal(t, "the schedule goes on", f.get("a").Next != nil, true)
 }
+
+// Between taking the lock and starting the run, and between the run's end and giving
+// the lock back, only the session has it.
+func TestALockThatASessionHasIsRespectedAlsoWithoutARun(t *testing.T) {
+	t.Parallel()
+	f := onPostgres(t, nil)
+	var name string
+	check(t, f.raw.Raw(`SELECT current_database()`).Scan(&name).Error)
+	store := f.openAt(pgtest.Pooler(t, pgtest.Shared(t)).URL(name) + "&default_query_exec_mode=exec")
+	f.every("a", time.Hour)
+	var key int64
+	f.runNow("a")
+	equal(t, "ticked", f.tick(func(context.Context, schedule.Run, io.Writer) error {
+		return f.raw.Raw(`SELECT (CAST(classid AS bigint) << 32) | CAST(objid AS bigint) FROM pg_locks
+			WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&key).Error
+	}), schedule.Ticked{Started: 1})
+	pool, err := f.raw.DB()
+	check(t, err)
+	conn, err := pool.Conn(t.Context())
+	check(t, err)
+	defer conn.Close()
+	var taken bool
+	check(t, conn.QueryRowContext(t.Context(), `SELECT pg_try_advisory_lock($1)`, key).Scan(&taken))
+	equal(t, "it was given back", taken, true)
+	f.runNow("a")
+	for what, s := range map[string]schedule.Store{"past the pooler": f.Store, "behind the pooler": store} {
+		ticked, err := f.schedulerOn(s, schedule.Options{Functions: map[string]schedule.Function{"f": noop}}).Tick(t.Context())
+		check(t, err)
+		equal(t, what, ticked, schedule.Ticked{Blocked: 1})
+	}
+	_, err = conn.ExecContext(t.Context(), `SELECT pg_advisory_unlock($1)`, key)
+	check(t, err)
+	equal(t, "free", f.tick(noop), schedule.Ticked{Started: 1})
+}

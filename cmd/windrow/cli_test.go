@@ -37,7 +37,7 @@ func TestUsageErrorsExitWithTwo(t *testing.T) {
 		"run windrow.db --jq . -o windrow.db":    "same file",
 		"show":                                   "--id",
 		"show A --id 1":                          "--id",
-		"reprocess":                              "--failed, --all, --keys",
+		"reprocess":                              "Give --failed, --error",
 		"migrate":                                "up, down or status",
 		"status --log-level loud":                "--log-level",
 		"status --database mysql://u:secret@h/d": "postgres://",

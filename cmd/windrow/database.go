@@ -20,6 +20,7 @@ type store interface {
 	ByKey(ctx context.Context, key string) (model.Dataset, time.Time, error)
 	Failures(ctx context.Context, each func(checkout.Failure) error) error
 	Overview(ctx context.Context, exact bool) (checkout.Overview, error)
+	Verify(ctx context.Context, opts checkout.VerifyOptions) (checkout.Verification, error)
 	Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error)
 	First(ctx context.Context, sel checkout.Selection, n int) ([]int64, error)
 	Runs(ctx context.Context) ([]checkout.Run, error)

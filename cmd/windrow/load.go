@@ -28,6 +28,7 @@ accident.
 ` + inputHelp,
 		Example: `  windrow load flights.parquet
   windrow load users.csv.gz --key email --rejects bad.jsonl
+  windrow load reminders.csv --key id --available-at remind_at
   find . -name '*.jpg' | windrow load -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,6 +39,7 @@ accident.
 		},
 	}
 	l.add(cmd.Flags())
+	l.allowDueTimes(cmd.Flags())
 	cmd.Flags().BoolVar(&again, "again", false, "load the files once more though they have been loaded")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"records", "inserted", "duplicates", "changed", "rejected", "already"}`)
 	withoutEnvironment(cmd.Flags(), "again")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"unicode/utf8"
@@ -20,6 +21,7 @@ type loadFlags struct {
 	key       string
 	rejects   string
 	limit     int64
+	due       dueField
 }
 
 func (l *loadFlags) add(flags *pflag.FlagSet) {
@@ -28,8 +30,37 @@ func (l *loadFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&l.key, "key", "", "this `field` is the row's key: the same key again adds nothing")
 	flags.StringVar(&l.rejects, "rejects", "", "collect bad records in this `file` and go on (exit 3)")
 	flags.Int64Var(&l.limit, "limit", 0, "take only the first `N` records")
-	withoutEnvironment(flags, "key", "limit")
+	flags.Var(&l.due, dueFlag, "this `field` says when the row comes due: RFC 3339 with its zone, or Unix seconds; missing or null: at once")
+	_ = flags.MarkHidden(dueFlag) // fails only for an unknown name
+	withoutEnvironment(flags, "key", "limit", dueFlag)
 }
+
+const dueFlag = "available-at"
+
+// allowDueTimes offers the flag that only load has.
+func (l *loadFlags) allowDueTimes(flags *pflag.FlagSet) {
+	l.due.allowed = true
+	flags.Lookup(dueFlag).Hidden = false
+}
+
+// dueField is the value of a flag that is refused with the reason where it makes no
+// sense.
+type dueField struct {
+	name    string
+	allowed bool
+}
+
+func (d *dueField) Set(name string) error {
+	if !d.allowed {
+		return errors.New("run ends when nothing is left to do now, and would write its results without the rows that wait for their time; " +
+			"load them with windrow load, and have them worked by windrow work")
+	}
+	d.name = name
+	return nil
+}
+
+func (d *dueField) String() string { return d.name }
+func (d *dueField) Type() string   { return "string" }
 
 const inputHelp = `
 Input: CSV (header row; all values strings), JSON Lines, a JSON array, plain
@@ -63,7 +94,7 @@ func (a *app) loader(ctx context.Context, l *loadFlags, s job.Store, files []str
 	if err != nil {
 		return nil, nil, err
 	}
-	loader := &job.Loader{Store: s, Source: job.SourceName(files, base), Files: files, Stdin: untilDone(ctx, a.stdin), Intake: opts, Key: l.key, Limit: l.limit}
+	loader := &job.Loader{Store: s, Source: job.SourceName(files, base), Files: files, Stdin: untilDone(ctx, a.stdin), Intake: opts, Key: l.key, AvailableAt: l.due.name, Limit: l.limit}
 	if l.rejects == "" {
 		return loader, nil, nil
 	}

@@ -97,7 +97,7 @@ A fleet on PostgreSQL:      windrow migrate up, load, work, status, export`,
 	flags.StringVar(&a.logFormat, "log-format", "", "console or json (default: console on a terminal)")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, and only warnings in the log")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.loadCommand(), a.workCommand(), a.statusCommand(), a.topCommand(), a.workersCommand(), a.pauseCommand(), a.resumeCommand(),
-		a.showCommand(), a.errorsCommand(), a.exportCommand(), a.reprocessCommand(), a.runsCommand(), a.diffCommand(), a.benchCommand(), a.doctorCommand(), a.scheduleCommand(), a.versionCommand())
+		a.showCommand(), a.errorsCommand(), a.exportCommand(), a.reprocessCommand(), a.runsCommand(), a.diffCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.scheduleCommand(), a.versionCommand())
 	root.AddCommand(a.addCommand(), a.cancelCommand())
 	describeEnvironment(root)
 	return root

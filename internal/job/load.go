@@ -43,6 +43,9 @@ type Loader struct {
 	Intake intake.Options
 	// Key names the field whose value is the row's key; empty for none.
 	Key string
+	// AvailableAt names the field that says when the row comes due, as
+	// intake.FieldTime reads it; empty for none.
+	AvailableAt string
 	// Limit bounds the records taken, 0 for all.
 	Limit int64
 	// Again loads the input once more though it has been loaded.
@@ -269,7 +272,7 @@ func (l *Loader) nextChunk(ctx context.Context, rejected *int64) (loadChunk, err
 }
 
 func (l *Loader) nextRow() (checkout.NewRow, error) {
-	row, err := nextRow(l.source, l.Key)
+	row, err := nextRow(l.source, l.Key, l.AvailableAt)
 	if err == nil {
 		l.digest.Add(row.Data)
 	}
@@ -277,8 +280,8 @@ func (l *Loader) nextRow() (checkout.NewRow, error) {
 }
 
 // nextRow makes a row of source's next record, with the value of the field named key
-// as its key unless that is empty.
-func nextRow(source *intake.Source, key string) (checkout.NewRow, error) {
+// as its key, and that of due as its due time, unless those are empty.
+func nextRow(source *intake.Source, key, due string) (checkout.NewRow, error) {
 	record, err := source.Next()
 	if err != nil {
 		return checkout.NewRow{}, err
@@ -287,12 +290,22 @@ func nextRow(source *intake.Source, key string) (checkout.NewRow, error) {
 	if key != "" {
 		value, err := intake.Field(record.Data, key)
 		if err != nil {
-			return checkout.NewRow{}, &intake.BadRecord{
-				File: record.File, Line: record.Line, Reason: "--key: " + err.Error(), Raw: record.Data[:min(len(record.Data), 4096)]}
+			return checkout.NewRow{}, badField(record, "--key", err)
 		}
 		row.Key = &value
 	}
+	if due != "" {
+		if row.AvailableAt, err = intake.FieldTime(record.Data, due); err != nil {
+			return checkout.NewRow{}, badField(record, "--available-at", err)
+		}
+	}
 	return row, nil
+}
+
+// badField makes a bad record of one that lacks what a flag wants of it.
+func badField(record intake.Record, flag string, err error) *intake.BadRecord {
+	return &intake.BadRecord{
+		File: record.File, Line: record.Line, Reason: flag + ": " + err.Error(), Raw: record.Data[:min(len(record.Data), 4096)]}
 }
 
 // passOver returns the bad record that err is, if the load may go on after it.

@@ -37,7 +37,7 @@ func (t *Trial) Run(ctx context.Context, each func(Tried) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		row, err := nextRow(t.Source, t.Key)
+		row, err := nextRow(t.Source, t.Key, "")
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
