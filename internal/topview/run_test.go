@@ -102,19 +102,30 @@ func (v *view) screen() string {
 	return b.String()
 }
 
-// sees waits until the words stand on the screen.
+// sees waits until each of the words has stood on the screen.
 func (v *view) sees(words ...string) {
 	v.t.Helper()
-	deadline := time.After(20 * time.Second)
 	for _, word := range words {
-		for !strings.Contains(v.screen(), word) {
-			select {
-			case err := <-v.ended:
-				v.t.Fatalf("ended with %v before %q was seen", err, word)
-			case <-deadline:
-				v.t.Fatalf("%q is not seen:\n%s", word, v.screen())
-			case <-time.After(5 * time.Millisecond):
-			}
+		v.waits(word, true)
+	}
+}
+
+// seesNoMore waits until a word does not stand on the screen.
+func (v *view) seesNoMore(word string) {
+	v.t.Helper()
+	v.waits(word, false)
+}
+
+func (v *view) waits(word string, there bool) {
+	v.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for strings.Contains(v.screen(), word) != there {
+		select {
+		case err := <-v.ended:
+			v.t.Fatalf("ended with %v; %q on the screen: not yet %v", err, word, there)
+		case <-deadline:
+			v.t.Fatalf("%q on the screen: still not %v:\n%s", word, there, v.screen())
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -191,10 +202,7 @@ func TestAnotherSizeIsDrawnAnew(t *testing.T) {
 	v.sees("298,000 of 1,000,000")
 	v.terminal.SetSize(vt.Coord{X: 40, Y: 10})
 	v.sees("windrow top", "q quit")
-	within := func() bool { return !strings.Contains(v.screen(), "298,000 of 1,000,000") }
-	for !within() {
-		time.Sleep(5 * time.Millisecond)
-	}
+	v.seesNoMore("298,000 of 1,000,000")
 	v.types("q")
 	v.endsWell()
 }
@@ -237,9 +245,7 @@ func TestALostDatabaseIsFoundAgain(t *testing.T) {
 	down.Store(true)
 	v.sees("no answer since", "connection refused", "298,000")
 	down.Store(false)
-	for strings.Contains(v.screen(), "no answer") {
-		time.Sleep(5 * time.Millisecond)
-	}
+	v.seesNoMore("no answer")
 	v.types("q")
 	v.endsWell()
 }
