@@ -176,14 +176,16 @@ func overview(ctx context.Context, s overviewer, exact bool) (o Overview, err er
 
 // window is over how much of the last minute there have been workers.
 func (o *Overview) window() time.Duration {
-	longest := time.Second
+	longest := time.Duration(0)
 	for _, w := range o.Workers {
-		longest = max(longest, min(o.Now.Sub(w.StartedAt), time.Minute))
+		if o.Now.Sub(w.SeenAt) < time.Minute {
+			longest = max(longest, o.Now.Sub(w.StartedAt), time.Second)
+		}
 	}
-	if len(o.Workers) == 0 {
+	if longest == 0 { // none that has told of itself
 		return time.Minute
 	}
-	return longest
+	return min(longest, time.Minute)
 }
 
 // estimate takes the states of some random ids for those of all. What could be

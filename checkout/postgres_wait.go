@@ -16,9 +16,13 @@ import (
 // Agenda tells a worker that found nothing what there is to wait for. While others
 // hold rows of a large table, the exact answer is often too dear: then it is to look
 // again after a second.
-func (s *Postgres) Agenda(ctx context.Context) (model.Agenda, error) {
+func (s *Postgres) Agenda(ctx context.Context) (model.Agenda, error) { return s.agendaAnd(ctx) }
+
+// agendaAnd sends further statements along.
+func (s *Postgres) agendaAnd(ctx context.Context, besides ...txn.Statement) (model.Agenda, error) {
 	var held []bool
-	err := s.inOneTrip(ctx, "look ahead", txn.Statement{SQL: byIndexSQL}, txn.Statement{SQL: s.sql.newest, Rows: into(&held)})
+	newest := txn.Statement{SQL: s.sql.newest, Rows: into(&held)}
+	err := s.inOneTrip(ctx, "look ahead", append([]txn.Statement{{SQL: byIndexSQL}, newest}, besides...)...)
 	switch {
 	case err != nil:
 		return model.Agenda{}, err
@@ -49,13 +53,10 @@ func (s *Postgres) exactAgenda(ctx context.Context, besides ...txn.Statement) (m
 // Look is Report and Agenda in one. An idle worker asks nothing else of the server:
 // one round trip, of one transaction, and two where the table is large.
 func (s *Postgres) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
-	if !s.walker.large() {
-		return s.exactAgenda(ctx, s.report(w, next)...)
+	if s.walker.large() {
+		return s.agendaAnd(ctx, s.report(w, next)...)
 	}
-	if err := s.Report(ctx, w, next); err != nil {
-		return model.Agenda{}, err
-	}
-	return s.Agenda(ctx)
+	return s.exactAgenda(ctx, s.report(w, next)...)
 }
 
 // looks paces exact looks at the agenda.
