@@ -67,8 +67,13 @@ SELECT
 		LIMIT 1
 	) IS NOT NULL AS open`
 
-// settleTime lets a burst of writes to the file pass before looking at it.
-const settleTime = 20 * time.Millisecond
+const (
+	// settleTime lets a burst of writes to the file pass before looking at it.
+	settleTime = 20 * time.Millisecond
+	// lateCommit is when it is looked once more after a write: what is written to the
+	// log can be read only when the disk has it, which may take longer than settleTime.
+	lateCommit = time.Second
+)
 
 // Wait returns after d, or soon after another process has written something to the file
 // that makes a row available earlier than that. Where files can't be watched it just
@@ -82,6 +87,7 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 			events = watcher.Events
 		}
 	}
+	var again time.Time // when to look once more; zero: not at all
 	for {
 		began := time.Now()
 		agenda, err := s.Agenda(ctx)
@@ -92,9 +98,21 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 		if agenda.Next >= 0 {
 			deadline = earliest(deadline, began.Add(agenda.Next))
 		}
-		if written, err := s.awaitWrite(ctx, events, deadline); err != nil || !written {
-			return err
+		until := deadline
+		if !again.IsZero() {
+			until = earliest(deadline, again)
 		}
+		written, err := s.awaitWrite(ctx, events, until)
+		switch {
+		case err != nil:
+			return err
+		case !written && until.Equal(deadline):
+			return nil
+		case !written:
+			again = time.Time{}
+			continue
+		}
+		again = time.Now().Add(lateCommit)
 		pause := max(settleTime, lookShare*took) // others may be writing all the time
 		if err := sleep(ctx, min(pause, time.Until(deadline))); err != nil {
 			return err

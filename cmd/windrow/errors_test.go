@@ -57,7 +57,7 @@ func erred(p *place) {
 
 	p.write("late.jsonl", numbers(3))
 	p.ok("load", "late.jsonl")
-	worker := p.start("work", "-j", "8", "--max-attempts", "100", "--exec", `echo "row $WINDROW_ROW_ID is late" >&2; exit 1`)
+	worker := p.start("work", "-j", "8", "--max-attempts", "100", "--retry-delay", "24h..24h", "--exec", `echo "row $WINDROW_ROW_ID is late" >&2; exit 1`)
 	b := p.table()
 	eventually(p.t, "three rows have failed once", func() bool { return b.count("NOT is_processed AND last_error IS NOT NULL") == 3 })
 	worker.signal(syscall.SIGTERM)

@@ -80,6 +80,15 @@ n=0
 while [ ! -e go ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n+1)); done
 `
 
+// stopBetweenWrites stops a worker while it holds no lock on an SQLite file: stopped in
+// the middle of a write, it would keep everybody from writing.
+func stopBetweenWrites(worker *process, b *table) {
+	for worker.signal(syscall.SIGSTOP); !b.writable(); worker.signal(syscall.SIGSTOP) {
+		worker.signal(syscall.SIGCONT)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 func TestTheLateResultsOfAStoppedWorkerAreRefused(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, p *place) {
 		const rows = 6
@@ -88,7 +97,7 @@ func TestTheLateResultsOfAStoppedWorkerAreRefused(t *testing.T) {
 		b.watch()
 		late := p.start("work", "--until-empty", "--lease", "2s", "-j", "2", "--exec", untilGo+"echo late; echo $WINDROW_ROW_ID >> ended")
 		eventually(t, "two rows are begun", func() bool { return len(p.lines("begun")) == 2 })
-		late.signal(syscall.SIGSTOP)
+		stopBetweenWrites(late, b)
 		stalled := b.rows("checked_out_by IS NOT NULL")
 		p.ok("work", "--until-empty", "--lease", "2s", "--exec", "echo punctual").wants(0, "6 done")
 		p.write("go", "")

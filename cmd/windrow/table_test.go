@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"gorm.io/gorm"
@@ -76,6 +78,17 @@ func (b *table) tryCount(condition string) (int, error) {
 	var n int
 	err := b.db.Raw("SELECT count(*) FROM " + b.name + " WHERE " + condition).Scan(&n).Error
 	return n, err
+}
+
+// writable tells whether nobody keeps others from writing.
+func (b *table) writable() bool {
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+	defer cancel()
+	tx := b.db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return false
+	}
+	return tx.Rollback().Error == nil
 }
 
 // done counts the rows with a result.

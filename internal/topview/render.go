@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/windrow-go/windrow/internal/jsonb"
 )
 
@@ -181,8 +183,8 @@ func (s *State) help(width int) Frame {
 		{"Ctrl-L", "draw the screen anew"},
 		{"", ""},
 		{s.glyphs().about, "an estimate, as in windrow status"},
-		{"rate", "of the last 5 s; the bars: the last 5 min"},
-		{"errors", "read every 30 s, at most 20,000 rows"},
+		{"rate", fmt.Sprintf("of the last %d s; the bars: the last %s", nowSeconds, brief(keptRates*time.Second))},
+		{"errors", fmt.Sprintf("read every %s, at most %s rows", brief(errorsEvery), humanize.Comma(mostErrors))},
 		{"slowed", "its handler can't serve just now"},
 		{"gone", "not seen when it should have been"},
 	} {

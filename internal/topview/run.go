@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v3"
+	"github.com/gdamore/tcell/v3/color"
 )
 
 // Options say what is watched, and how.
@@ -119,10 +120,10 @@ var styles = map[Style]tcell.Style{
 	Faint:  tcell.StyleDefault.Dim(true),
 	Strong: tcell.StyleDefault.Bold(true),
 	Title:  tcell.StyleDefault.Reverse(true),
-	Good:   tcell.StyleDefault.Foreground(tcell.ColorGreen),
-	Warn:   tcell.StyleDefault.Foreground(tcell.ColorOlive).Bold(true),
-	Bad:    tcell.StyleDefault.Foreground(tcell.ColorMaroon),
-	Alarm:  tcell.StyleDefault.Foreground(tcell.ColorMaroon).Reverse(true).Bold(true),
+	Good:   tcell.StyleDefault.Foreground(color.Green),
+	Warn:   tcell.StyleDefault.Foreground(color.Olive).Bold(true),
+	Bad:    tcell.StyleDefault.Foreground(color.Maroon),
+	Alarm:  tcell.StyleDefault.Foreground(color.Maroon).Reverse(true).Bold(true),
 }
 
 // colourless are those of a terminal without colours, or of a user who wants none

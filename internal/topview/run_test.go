@@ -282,6 +282,12 @@ func TestWithoutColoursNothingIsColoured(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	v := watch(t, &job{})
 	v.sees("298,000", "the only error")
+	for y := range vt.Row(24) {
+		cell := v.terminal.GetCell(vt.Coord{X: 1, Y: y})
+		if cell.C == "█" && cell.S.Attr()&vt.Reverse != 0 {
+			t.Error("the bar is drawn in reverse, so that what is done looks empty")
+		}
+	}
 	v.types("q")
 	v.endsWell()
 	text := v.written.text.String()
