@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windrow-go/windrow/intake"
 )
@@ -69,5 +70,38 @@ func TestDigestKeepsRecordsApart(t *testing.T) {
 	b.Add(json.RawMessage(`2`))
 	if a.Sum() == b.Sum() || strings.ToLower(a.Sum()) != a.Sum() {
 		t.Error("12 and 1, 2 are the same")
+	}
+}
+
+func TestFieldTimeReadsTextAndSeconds(t *testing.T) {
+	at := func(text string) time.Time {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for data, want := range map[string]time.Time{
+		`{"a": 1}`:                               {},
+		`{"due": null}`:                          {},
+		`{"due": ""}`:                            {},
+		`{"due": "2026-12-24T18:00:00+01:00"}`:   at("2026-12-24T17:00:00Z"),
+		`{"due": "2026-12-24T18:00:00.000001Z"}`: at("2026-12-24T18:00:00.000001Z"),
+		`{"due": 1, "due": 1798135200}`:          at("2026-12-24T18:00:00Z"),
+		`{"due": 1798135200.25}`:                 at("2026-12-24T18:00:00.25Z"),
+		`{"due": "1798135200"}`:                  at("2026-12-24T18:00:00Z"),
+		`{"due": -1}`:                            at("1969-12-31T23:59:59Z"),
+	} {
+		if got, err := intake.FieldTime([]byte(data), "due"); err != nil || !got.Equal(want) {
+			t.Errorf("%s: got %v, %v, want %v", data, got, err, want)
+		}
+	}
+	for _, data := range []string{
+		`7`, `{"due": true}`, `{"due": {}}`, `{"due": []}`, `{"due": "soon"}`, `{"due": "2026-12-24"}`, `{"due": "2026-12-24T18:00:00"}`,
+		`{"due": 1e15}`, `{"due": 1e400}`, `{"due": "0x10"}`, `{"due": "inf"}`, `{"due": 253402300800}`,
+	} {
+		if got, err := intake.FieldTime([]byte(data), "due"); err == nil {
+			t.Errorf("%s: got %v, want an error", data, got)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
@@ -63,9 +65,13 @@ func (a *app) databaseName() (string, error) {
 	return fileOf(address)
 }
 
-// reasonOf is plainText from the cause on: there is but a line for it, and that the
-// database does not answer is told beside it.
+// reasonOf is the part of plainText that is news: there is but a line for it, the
+// database's name stands above, and that it does not answer is told beside it.
 func reasonOf(err error) string {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return strings.TrimPrefix(connectText(connect), "can't connect to "+database.NameOf(connect.Config)+": ")
+	}
 	text := plainText(err)
 	if _, cause, found := strings.Cut(text, model.ErrUnavailable.Error()+": "); found {
 		return cause

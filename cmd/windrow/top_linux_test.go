@@ -209,7 +209,7 @@ func TestTopOutlivesItsDatabase(t *testing.T) {
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	top.sees("no answer since", "fresh 10")
+	top.sees("no answer since", "): connection refused", "fresh 10")
 	if err := cluster.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
