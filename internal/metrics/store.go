@@ -79,7 +79,15 @@ func (s *timedStore) Release(ctx context.Context, tickets []model.Ticket) error 
 	return err
 }
 
-// Agenda is what an idle worker asks, and one that has lost its database.
+// Look is what an idle worker asks, once a minute.
+func (s *timedStore) Look(ctx context.Context, self model.Worker, next time.Duration) (model.Agenda, error) {
+	begun := time.Now()
+	agenda, err := s.Store.Look(ctx, self, next)
+	s.took(ctx, "look_ahead", begun, err)
+	return agenda, err
+}
+
+// Agenda is what a worker asks between two looks, and one that has lost its database.
 func (s *timedStore) Agenda(ctx context.Context) (model.Agenda, error) {
 	begun := time.Now()
 	agenda, err := s.Store.Agenda(ctx)
