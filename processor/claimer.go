@@ -66,6 +66,39 @@ func (c *claimer) step(stopping, claiming context.Context) error {
 	return err
 }
 
+// orderEvery is how often a worker asks whether the job is paused, at most, when it is
+// about to check out, and while it is paused.
+const orderEvery = time.Second
+
+// heed returns when the job is not paused, which it asks for once a second at most.
+func (c *claimer) heed(stopping context.Context) error {
+	for {
+		if now := c.now(); c.heeded != 0 && now-c.heeded < orderEvery {
+			return nil
+		}
+		paused := false
+		err := call(stopping, func(ctx context.Context) (err error) {
+			paused, err = c.store.Paused(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if paused != c.paused {
+			c.paused = paused
+			c.log.Info(map[bool]string{true: "paused: nothing is checked out until windrow resume", false: "resumed"}[paused])
+		}
+		if !paused {
+			c.heeded = c.now()
+			return nil
+		}
+		c.heeded = 0
+		if err := sleep(stopping, orderEvery); err != nil {
+			return err
+		}
+	}
+}
+
 // room waits until there is room for some rows and returns for how many: for one
 // alone if that is to be a probe.
 func (c *claimer) room(stopping context.Context, probe bool) (int, error) {

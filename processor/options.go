@@ -69,10 +69,7 @@ type Options struct {
 	// Holder is the name under which rows are held; it must be unique for each
 	// start of a worker. Default: host/process/eight random hex digits.
 	Holder string
-	// Host and PID name the process in the list of workers. Default: this one.
-	Host string
-	PID  int
-	// Program is the version of the program there. Default: unknown.
+	// Program is the version of the program in the list of workers. Default: unknown.
 	Program string
 	// Logger gets what is worth telling. Default: nothing is logged.
 	Logger *zap.Logger
@@ -88,13 +85,9 @@ func (o Options) withDefaults() Options {
 	o.BatchRows = cmp.Or(o.BatchRows, 1)
 	o.BatchWait = cmp.Or(o.BatchWait, 50*time.Millisecond)
 	o.Grace = cmp.Or(o.Grace, 25*time.Second)
-	if o.Host == "" {
-		o.Host = hostName()
-	}
-	o.PID = cmp.Or(o.PID, os.Getpid())
 	o.Program = cmp.Or(o.Program, "unknown")
 	if o.Holder == "" {
-		o.Holder = newHolder(o.Host, o.PID)
+		o.Holder = newHolder()
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -110,10 +103,10 @@ func hostName() string {
 	return host
 }
 
-func newHolder(host string, pid int) string {
+func newHolder() string {
 	var unique [4]byte
 	_, _ = rand.Read(unique[:]) // never fails
-	return fmt.Sprintf("%s/%d/%s", host, pid, hex.EncodeToString(unique[:]))
+	return fmt.Sprintf("%s/%d/%s", hostName(), os.Getpid(), hex.EncodeToString(unique[:]))
 }
 
 // validate checks options whose defaults are filled in, and names every fault.

@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -16,9 +17,6 @@ const (
 	reportEvery = 5 * time.Second
 	// lastReport is how long a worker may take to say that it ends.
 	lastReport = 5 * time.Second
-	// orderEvery is how often a worker asks whether the job is paused, at most, when
-	// it is about to check out, and while it is paused.
-	orderEvery = time.Second
 	// rateWindow is what a rate is taken over.
 	rateWindow = time.Minute
 )
@@ -147,7 +145,7 @@ func (p *pulse) report(ctx context.Context, next time.Duration) {
 func (p *pulse) self(at time.Duration) model.Worker {
 	s := p.counts.snapshot(p.hand)
 	return model.Worker{
-		Holder: p.opts.Holder, Host: p.opts.Host, PID: p.opts.PID, Program: p.opts.Program,
+		Holder: p.opts.Holder, Host: hostName(), PID: os.Getpid(), Program: p.opts.Program,
 		Version: p.opts.Version, Slots: p.opts.Concurrency, Lease: p.opts.Lease.Seconds(),
 		InFlight: int(p.hand.count.Load()),
 		Done:     s.Done, Failed: s.Failed, Retried: s.Retried, Released: s.Released, Lost: s.Lost,
@@ -175,33 +173,4 @@ func (m *meter) at(at time.Duration, n int64) float64 {
 		return 0
 	}
 	return float64(n-first.n) / (at - first.at).Seconds()
-}
-
-// heed returns when the job is not paused, which it asks for once a second at most.
-func (c *claimer) heed(stopping context.Context) error {
-	for {
-		if now := c.now(); c.heeded != 0 && now-c.heeded < orderEvery {
-			return nil
-		}
-		paused := false
-		err := call(stopping, func(ctx context.Context) (err error) {
-			paused, err = c.store.Paused(ctx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if paused != c.paused {
-			c.paused = paused
-			c.log.Info(map[bool]string{true: "paused: nothing is checked out until windrow resume", false: "resumed"}[paused])
-		}
-		if !paused {
-			c.heeded = c.now()
-			return nil
-		}
-		c.heeded = 0
-		if err := sleep(stopping, orderEvery); err != nil {
-			return err
-		}
-	}
 }
