@@ -98,10 +98,9 @@ const (
 
 // overviewFacts are what an overview is put together from.
 type overviewFacts struct {
-	Now         time.Time `gorm:"-"`
-	First, Last *int64    // ids
-	Total       int64     // rows that came by loads, corrected
-	IDs         int64     `gorm:"column:ids"` // that those take up at most
+	First, Last *int64 // ids
+	Total       int64  // rows that came by loads, corrected
+	IDs         int64  `gorm:"column:ids"` // that those take up at most
 	Done        int64
 	Failed      int64
 	Lately      int64 // done or failed in the last minute

@@ -262,8 +262,8 @@ WHERE id = @run
 FOR UPDATE`
 
 // liveSQL is a live claim. It stands in the statement as often as it is needed, over
-// the row itself: the row is as it was before a check-in that the update has waited
-// for only where it was looked at before.
+// the row itself, which is the newest version: an expression over what was looked at
+// before might tell of the row as it was before a check-in that has been waited for.
 const liveSQL = `(NOT d.is_processed AND d.checked_out_by IS NOT NULL AND d.available_at > statement_timestamp())`
 
 // putBackSQL leaves a live claim alone and marks the row. An expired claim that is put

@@ -93,7 +93,7 @@ SELECT 'forgotten', TIMESTAMPTZ 'epoch', sum(done), sum(failed)
 FROM old
 HAVING count(*) > 0`
 
-// Workers returns all workers that are remembered, the latest first, and the
+// Workers returns the workers of the last day, the latest first, and the
 // database's clock for model.Worker.State.
 func (s *Postgres) Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error) {
 	err = txn.Snapshot(ctx, s.db, func(tx *gorm.DB) error {
@@ -111,6 +111,7 @@ SELECT
 	` + workerColumns + `,
 	started_at, seen_at, expected_by, stopped_at
 FROM {schema}.workers
+WHERE expected_by > clock_timestamp() - interval '1 day'
 ORDER BY started_at DESC, holder`
 
 // Paused tells whether the job is paused: then nobody is to check anything out.

@@ -33,6 +33,12 @@ func (s *SQLite) report(w model.Worker, next time.Duration) func(tx *gorm.DB) er
 	}
 }
 
+// reportArgs are in the order of workerColumns.
+func reportArgs(w model.Worker) []any {
+	return []any{w.Holder, w.Host, w.PID, w.Program, w.Version, w.Slots, w.Lease,
+		w.InFlight, w.Done, w.Failed, w.Retried, w.Released, w.Lost, w.Conflicts, w.Rate, w.Trouble}
+}
+
 const sqliteReportSQL = `
 INSERT INTO workers (
 	` + workerColumns + `,
@@ -90,7 +96,7 @@ func sqliteMove(tx *gorm.DB, writer, from string, args ...any) error {
 	return tx.Exec(`INSERT INTO tallies (writer, at, done, failed) VALUES (?, 0, ?, ?)`, sum.writer, sum.done, sum.failed).Error
 }
 
-// Workers returns all workers that are remembered, the latest first, and the
+// Workers returns the workers of the last day, the latest first, and the
 // database's clock for model.Worker.State.
 func (s *SQLite) Workers(ctx context.Context) (workers []model.Worker, now time.Time, err error) {
 	err = s.read(ctx, "list the workers", func(tx *gorm.DB) error {
@@ -137,6 +143,7 @@ SELECT
 	expected_by AS expected,
 	stopped_at AS stopped
 FROM workers
+WHERE expected_by > ` + nowSQL + ` - 86400000000
 ORDER BY started_at DESC, holder`
 
 // Paused tells whether the job is paused: then nobody is to check anything out.

@@ -3,8 +3,6 @@ package checkout
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/windrow-go/windrow/model"
 )
 
 const (
@@ -45,11 +43,6 @@ func (r *registry) untidy() bool {
 	return now-last > int64(tidyEvery) && r.tidied.CompareAndSwap(last, now)
 }
 
-// workerColumns are a worker's columns in the order of reportArgs.
+// workerColumns are what a worker tells of itself.
 const workerColumns = `holder, host, pid, program, version, slots, lease,
 	in_flight, done, failed, retried, released, lost, conflicts, rate, trouble`
-
-func reportArgs(w model.Worker) []any {
-	return []any{w.Holder, w.Host, w.PID, w.Program, w.Version, w.Slots, w.Lease,
-		w.InFlight, w.Done, w.Failed, w.Retried, w.Released, w.Lost, w.Conflicts, w.Rate, w.Trouble}
-}

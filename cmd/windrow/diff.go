@@ -114,7 +114,7 @@ func (a *app) printSamples(samples []checkout.Comparison, change checkout.Change
 	title := changeNames[change] + ":\n"
 	for _, c := range samples {
 		if c.Change == change {
-			fmt.Fprintf(a.stdout, "%s  windrow show %s\n    before  %s\n    after   %s\n", title, sampleOf(checkout.Failure{ID: c.ID, Key: c.Key}),
+			fmt.Fprintf(a.stdout, "%s  %s\n    before  %s\n    after   %s\n", title, a.again("show "+sampleOf(checkout.Failure{ID: c.ID, Key: c.Key})),
 				outcomeText(c.OldResult, c.OldError), outcomeText(c.NewResult, c.NewError))
 			title = ""
 		}

@@ -328,7 +328,7 @@ func (r *reprocess) dryRun(ctx context.Context, s store) error {
 		fmt.Fprintln(r.stdout, "the first of them:")
 	}
 	for _, row := range report.First {
-		fmt.Fprintf(r.stdout, "  windrow show %s\n", sampleOf(checkout.Failure{ID: row.ID, Key: row.Key}))
+		fmt.Fprintf(r.stdout, "  %s\n", r.again("show "+sampleOf(checkout.Failure{ID: row.ID, Key: row.Key})))
 	}
 	if report.Seconds != nil {
 		left := time.Duration(*report.Seconds * float64(time.Second))
