@@ -53,6 +53,10 @@ func (s *Postgres) beginRun(ctx context.Context, selection string, opts Reproces
 	return run, resumed, err
 }
 
+func (s *Postgres) seeRun(ctx context.Context, run *Run) error {
+	return s.readCommitted(ctx, "see a run", func(tx *gorm.DB) error { return tx.Exec(s.sql.seeRun, run.ID).Error })
+}
+
 // runRow is a run as it is read.
 type runRow struct {
 	Run      `gorm:"embedded"`

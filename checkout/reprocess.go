@@ -91,6 +91,8 @@ type reprocessor interface {
 	// that are held, and moves the run on.
 	putBack(ctx context.Context, sel Selection, run *Run, ids []int64, position int64) error
 	endRun(ctx context.Context, run *Run) error
+	// seeRun says that somebody is at the run.
+	seeRun(ctx context.Context, run *Run) error
 	// leaveRun says that nobody is putting the run's rows back any more.
 	leaveRun(ctx context.Context, run *Run) error
 }
@@ -102,7 +104,8 @@ type reprocessing struct {
 	opts ReprocessOptions
 	run  Run
 	out  Reprocessed
-	of   int64 // about how many ids, or keys, there are to look at
+	of   int64     // about how many ids, or keys, there are to look at
+	seen time.Time // when the run's row was last touched
 }
 
 // reprocess puts rows back, chunk by chunk.
@@ -123,7 +126,7 @@ func reprocess(ctx context.Context, s reprocessor, sel Selection, opts Reprocess
 	if err != nil {
 		return Reprocessed{}, err
 	}
-	r := &reprocessing{s: s, sel: sel, opts: opts, run: run, out: Reprocessed{Run: run.ID, Resumed: resumed}}
+	r := &reprocessing{s: s, sel: sel, opts: opts, run: run, out: Reprocessed{Run: run.ID, Resumed: resumed}, seen: time.Now()}
 	r.tally()
 	err = r.all(ctx)
 	if err == nil {
@@ -165,7 +168,8 @@ func (r *reprocessing) putBack(ctx context.Context, ids []int64, upTo int64) err
 			return err
 		}
 		r.tally()
-		if err := r.tell(time.Since(began), upTo); err != nil {
+		r.seen = time.Now()
+		if err := r.tell(ctx, time.Since(began), upTo); err != nil {
 			return err
 		}
 	}
@@ -174,7 +178,15 @@ func (r *reprocessing) putBack(ctx context.Context, ids []int64, upTo int64) err
 
 func (r *reprocessing) tally() { r.out.PutBack, r.out.Deferred = r.run.PutBack, r.run.Deferred }
 
-func (r *reprocessing) tell(took time.Duration, looked int64) error {
+// tell reports progress. Where nothing is put back for long, the run is kept from
+// looking cut off.
+func (r *reprocessing) tell(ctx context.Context, took time.Duration, looked int64) error {
+	if r.run.ID != 0 && time.Since(r.seen) > runBusy/3 { // a look alone has no run
+		if err := r.s.seeRun(ctx, &r.run); err != nil {
+			return err
+		}
+		r.seen = time.Now()
+	}
 	if r.opts.Progress == nil {
 		return nil
 	}
@@ -194,7 +206,7 @@ func (r *reprocessing) scan(ctx context.Context, after int64, each batch) error 
 			return err
 		}
 		if len(ids) == 0 {
-			err = r.tell(0, upTo)
+			err = r.tell(ctx, 0, upTo)
 		} else {
 			err = each(ctx, ids, upTo)
 		}
@@ -246,7 +258,7 @@ func (r *reprocessing) sample(ctx context.Context) error {
 	most := r.opts.Sample - int(r.out.PutBack+r.out.Deferred) // before it was cut off
 	var chosen []int64
 	seen := 0
-	choose := func(_ context.Context, ids []int64, upTo int64) error {
+	choose := func(ctx context.Context, ids []int64, upTo int64) error {
 		for _, id := range ids {
 			if seen++; len(chosen) < most {
 				chosen = append(chosen, id)
@@ -254,7 +266,7 @@ func (r *reprocessing) sample(ctx context.Context) error {
 				chosen[i] = id
 			}
 		}
-		return r.tell(0, upTo)
+		return r.tell(ctx, 0, upTo)
 	}
 	var err error
 	if r.sel.byKeys() {

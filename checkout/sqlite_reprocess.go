@@ -41,10 +41,16 @@ func (s *SQLite) beginRun(ctx context.Context, selection string, opts ReprocessO
 			return fmt.Errorf("%w: run %d, last seen %v ago; if it was killed, try again in %v", ErrRunBusy, run.ID,
 				instant(found[0].Clock).Sub(run.SeenAt).Round(time.Second), runBusy)
 		}
-		return tx.Exec(`UPDATE runs SET seen_at = `+nowSQL+` WHERE id = ?`, run.ID).Error
+		return tx.Exec(sqliteSeeRunSQL, run.ID).Error
 	})
 	return run, resumed, err
 }
+
+func (s *SQLite) seeRun(ctx context.Context, run *Run) error {
+	return s.write(ctx, "see a run", func(tx *gorm.DB) error { return tx.Exec(sqliteSeeRunSQL, run.ID).Error })
+}
+
+const sqliteSeeRunSQL = `UPDATE runs SET seen_at = ` + nowSQL + ` WHERE id = ?`
 
 // sqliteRun is a run with its instants as they stand in the file.
 type sqliteRun struct {
