@@ -189,6 +189,13 @@ func TestVeryManyMessagesAreCountedTogether(t *testing.T) {
 		p.load(4000)
 		p.run("work", "--until-empty", "--max-failures", "none", "--jq",
 			`error(if .n % 2 == 0 then "common" else "rare " + ([.n % 10, (.n / 10 % 10 | floor), (.n / 100 % 10 | floor), (.n / 1000 | floor)] | map([. + 103] | implode) | add) end)`).wants(3, "4,000 failed")
+		// Which messages are given up hangs on when their rows failed: here by their ids,
+		// though workers begin anywhere.
+		b := p.table()
+		at := map[bool]string{true: "TIMESTAMPTZ 'epoch' + id * interval '1 second'", false: "id * 1000000"}[b.onPostgres()]
+		if err := b.db.Exec("UPDATE " + b.name + " SET processed_at = " + at).Error; err != nil {
+			t.Fatal(err)
+		}
 		lines := p.errorLines("--limit", "0")
 		total := 0
 		for _, line := range lines {
@@ -201,6 +208,6 @@ func TestVeryManyMessagesAreCountedTogether(t *testing.T) {
 		if !last.Other || last.Message != "other messages" || last.Count < 1000 || !lines[len(lines)-2].AtLeast {
 			t.Errorf("the last two: %+v, %+v", lines[len(lines)-2], last)
 		}
-		p.ok("errors", "--limit", "0").prints("2,000", "1+", "other messages")
+		p.ok("errors").prints("2,000", "1+", "other messages")
 	})
 }
