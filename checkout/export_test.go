@@ -46,6 +46,9 @@ func (s *Postgres) PeekDue(ctx context.Context, from time.Time, n int) ([]int64,
 	return rows.keys, err
 }
 
+// SetOpenBudget bounds the time in which an overview counts what is held or waits.
+func (s *Postgres) SetOpenBudget(d time.Duration) { s.openBudget = d }
+
 // Setting tells a setting of the session that the next statement gets.
 func (s *Postgres) Setting(ctx context.Context, name string) (value string, err error) {
 	err = s.db.WithContext(ctx).Raw(`SELECT current_setting(?)`, name).Scan(&value).Error

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,12 +15,16 @@ import (
 type Overview struct {
 	// Counts are the rows by state; those of the states in Estimated are estimates.
 	Counts Counts
-	// Estimated are the states whose counts, and with any of them the total, are not
-	// exact: rows have come or gone by other ways than windrow's, or are too many to
-	// be counted in time.
+	// Estimated are the states whose counts are not exact: rows have come or gone by
+	// other ways than windrow's, or are too many to be counted in time.
 	Estimated []model.State
+	// TotalEstimated is whether the sum of all counts is not exact either.
+	TotalEstimated bool
 	// Rate is how many rows a second have become done or failed in the last minute.
 	Rate float64
+	// Next is the time until a row is available, 0 if one is; negative: none will be,
+	// or it is not known.
+	Next time.Duration
 	// OldestDue is for how long the row that has been due longest has been waiting to
 	// be checked out again; rows that were never held don't count. Zero: none is.
 	OldestDue time.Duration
@@ -83,32 +88,60 @@ const (
 	// smallTable is up to how many ids a table is counted: that takes no longer than
 	// a look at the tallies is worth.
 	smallTable = 200_000
-	// openBudget is how long the rows that are held or wait may be counted. While
-	// somebody holds an old snapshot, the index entries of all rows finished lately
-	// stand among theirs.
-	openBudget = 400 * time.Millisecond
+	// openBudget is how long the rows that are held or wait may be counted. The index
+	// entries of rows finished lately stand among theirs: those of a lease's time, or,
+	// while somebody holds an old snapshot, all since then.
+	openBudget = 200 * time.Millisecond
 	// freshBudget is how long it may take to see whether a row is fresh.
 	freshBudget = 200 * time.Millisecond
-	// sampled is how many ids an estimate is made of.
-	sampled = 4000
-	// tolerance is by which share of the ids the tallies may differ from a sample and
-	// still be believed rather than it: three times the sample's own error.
-	tolerance = 0.03
+	// sampled is how many ids an estimate is made of, and sampleChunk how many of them
+	// are looked at before the time is: each is a page that may have to come from disk.
+	sampled, sampleChunk = 4000, 100
+	sampleBudget         = 150 * time.Millisecond
+	// tolerance times the sample's own error, at most, is how much the tallies may
+	// differ from a sample and still be believed rather than it.
+	tolerance = 4
 )
 
 // overviewFacts are what an overview is put together from.
 type overviewFacts struct {
-	First, Last *int64 // ids
-	Total       int64  // rows that came by loads, corrected
-	IDs         int64  `gorm:"column:ids"` // that those take up at most
+	Now, Until  time.Time // the database's clock, and the end of the longest lease that begins now
+	First, Last *int64    // ids
+	Total       int64     // rows that came by loads, corrected
+	IDs         int64     `gorm:"column:ids"` // that those take up at most
 	Done        int64
 	Failed      int64
 	Lately      int64 // done or failed in the last minute
 
-	open     Counts        // in flight, expired, waiting, and come due again (fresh); nil: too many
+	open     Counts        // in flight, expired, waiting, and come due again (fresh)
+	lacking  []model.State // those that open has not all of: too many to be counted in time
+	next     time.Duration // until the first of those in flight or waiting is available; 0: not known
 	due      time.Duration // OldestDue
 	anyFresh *bool         // whether a row was never held or put back; nil: not known
 }
+
+// lacks notes that not all rows of some states could be counted.
+func (f *overviewFacts) lacks(states ...model.State) { f.lacking = append(f.lacking, states...) }
+
+// count adds what was counted of the rows that are held or wait.
+func (f *overviewFacts) count(rows []openCount) {
+	for _, row := range rows {
+		f.open[row.State] += row.N
+		if next := fromSeconds(row.Next); next > 0 && (f.next == 0 || next < f.next) {
+			f.next = next
+		}
+	}
+}
+
+func noneOpen() Counts { return Counts{model.InFlight: 0, model.Waiting: 0, model.Expired: 0} }
+
+type openCount struct {
+	State model.State
+	N     int64
+	Next  float64 // in how many seconds the first of them is available
+}
+
+func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // span is how many ids there are from the first to the last.
 func (f *overviewFacts) span() int64 {
@@ -121,9 +154,6 @@ func (f *overviewFacts) span() int64 {
 // counts puts the states together from tallies and counts of the open rows. It
 // reports false if they can't be true.
 func (f *overviewFacts) counts() (Counts, bool) {
-	if f.open == nil {
-		return nil, false
-	}
 	c := Counts{model.Done: f.Done, model.Failed: f.Failed}
 	for state, n := range f.open {
 		c[state] = n
@@ -153,6 +183,7 @@ func overview(ctx context.Context, s overviewer, exact bool) (o Overview, err er
 	if err != nil {
 		return o, err
 	}
+	defer func() { o.Next = o.untilNext(facts) }()
 	if o.Workers, o.Now, err = s.Workers(ctx); err != nil {
 		return o, err
 	}
@@ -166,11 +197,22 @@ func overview(ctx context.Context, s overviewer, exact bool) (o Overview, err er
 		return o, err
 	}
 	counts, possible := facts.counts()
-	if possible && facts.explained() {
+	if possible && facts.explained() && len(facts.lacking) == 0 {
 		o.Counts = counts
 		return o, nil
 	}
-	return o, o.estimate(ctx, s, facts, counts, possible)
+	return o, o.estimate(ctx, s, facts)
+}
+
+// untilNext is how long it takes until a row is available; negative: not known.
+func (o *Overview) untilNext(facts *overviewFacts) time.Duration {
+	switch {
+	case o.Counts[model.Fresh]+o.Counts[model.Expired] > 0:
+		return 0
+	case facts.next == 0:
+		return -1
+	}
+	return facts.next
 }
 
 // window is over how much of the last minute there have been workers.
@@ -187,41 +229,73 @@ func (o *Overview) window() time.Duration {
 	return min(longest, time.Minute)
 }
 
-// estimate takes the states of some random ids for those of all. What could be
-// counted stays as it is.
-func (o *Overview) estimate(ctx context.Context, s overviewer, facts *overviewFacts, tallied Counts, possible bool) error {
-	ids := make([]int64, sampled)
-	for i := range ids {
-		ids[i] = *facts.First + rand.Int64N(facts.span())
-	}
-	slices.Sort(ids)
-	hits, err := s.sampleStates(ctx, slices.Compact(ids))
+// estimate takes the states of some random ids for those of all, where nothing
+// better is known.
+func (o *Overview) estimate(ctx context.Context, s overviewer, facts *overviewFacts) error {
+	found, off, err := sampleOf(ctx, s, facts)
 	if err != nil {
 		return err
 	}
-	scale := float64(facts.span()) / float64(len(slices.Compact(ids)))
-	o.Counts = Counts{}
-	for state, n := range hits {
-		o.Counts[state] = int64(float64(n) * scale)
-	}
-	o.Estimated = []model.State{model.Fresh, model.Done, model.Failed}
-	if possible && within(tallied, o.Counts, int64(tolerance*float64(facts.span()))) {
+	o.Counts, o.Estimated = found, []model.State{model.Fresh}
+	o.guessOpen(facts)
+	tallied, possible := facts.counts()
+	o.TotalEstimated = !possible || !facts.explained()
+	if possible && (facts.explained() || within(tallied, found, off)) {
 		o.Counts = tallied
-		o.Estimated = []model.State{model.Fresh}
 		return nil
 	}
-	if facts.open == nil {
-		o.Estimated = append(o.Estimated, model.InFlight, model.Waiting, model.Expired)
-	}
-	for _, state := range []model.State{model.InFlight, model.Waiting, model.Expired} {
-		if facts.open != nil {
-			o.Counts[state] = facts.open[state]
-		}
-	}
+	o.Estimated = append(o.Estimated, model.Done, model.Failed)
 	if o.Counts[model.Failed] == 0 {
 		o.Counts[model.Failed] = max(facts.Failed, 0) // too few for a sample
 	}
 	return nil
+}
+
+// sampleOf takes the states of random ids for those of all, and says by how much it
+// may be off.
+func sampleOf(ctx context.Context, s overviewer, facts *overviewFacts) (found Counts, off int64, err error) {
+	began := time.Now()
+	hits, n := Counts{}, 0
+	for n < sampled && (n == 0 || time.Since(began) < sampleBudget) {
+		ids := make([]int64, sampleChunk)
+		for i := range ids {
+			ids[i] = *facts.First + rand.Int64N(facts.span())
+		}
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+		chunk, err := s.sampleStates(ctx, ids)
+		if err != nil {
+			return nil, 0, err
+		}
+		for state, k := range chunk {
+			hits[state] += k
+		}
+		n += len(ids)
+	}
+	span := float64(facts.span())
+	for state, k := range hits {
+		hits[state] = int64(float64(k) / float64(n) * span)
+	}
+	return hits, int64(tolerance * span / (2 * math.Sqrt(float64(n)))), nil
+}
+
+// guessOpen completes what could be counted of the rows that are held or wait: by the
+// sample, and by what the workers say that they hold.
+func (o *Overview) guessOpen(facts *overviewFacts) {
+	o.Estimated = append(o.Estimated, facts.lacking...)
+	for _, state := range facts.lacking {
+		guess := o.Counts[state]
+		if state == model.InFlight {
+			guess = 0
+			for _, w := range o.Live() {
+				guess += int64(w.InFlight)
+			}
+		}
+		facts.open[state] = max(facts.open[state], guess)
+	}
+	for _, state := range []model.State{model.InFlight, model.Waiting, model.Expired} {
+		o.Counts[state] = facts.open[state]
+	}
 }
 
 // within tells whether counts differ by no more than that.

@@ -73,6 +73,38 @@ func TestAnOverviewSaysWhenItEstimates(t *testing.T) {
 	})
 }
 
+// Each row that was checked out and finished within a lease leaves an index entry among
+// those of the rows that are held: a fast fleet leaves a million.
+func TestHeldRowsThatCannotBeCountedInTimeAreEstimated(t *testing.T) {
+	f := onPostgres(t, checkout.Options{})
+	f.addSpan()
+	claims, err := f.CheckOutKeys(t.Context(), "a", lease, f.ids()[:25])
+	check(t, err)
+	for _, c := range claims[:20] {
+		f.checkIn(retry(c, time.Hour, "y"))
+	}
+	check(t, f.Report(t.Context(), model.Worker{Holder: "a", InFlight: 5, Lease: lease.Seconds()}, time.Minute))
+	const many = 150_000
+	upTo := claims[24].ID + many
+	for _, change := range []string{
+		fmt.Sprintf(`UPDATE windrow.datasets SET available_at = now() + interval '20 seconds', checked_out_by = 'a' WHERE available_at = 'epoch' AND id <= %d`, upTo),
+		fmt.Sprintf(`UPDATE windrow.datasets SET is_processed = true, checked_out_by = NULL WHERE id > %d AND id <= %d`, claims[24].ID, upTo),
+		fmt.Sprintf(`INSERT INTO windrow.tallies (writer, at, done, failed) VALUES ('a', now(), %d, 0)`, many),
+	} {
+		check(t, f.raw.Exec(change).Error)
+	}
+	f.store.(*checkout.Postgres).SetOpenBudget(time.Millisecond)
+
+	o := f.overview(false)
+	equal(t, "estimates", fmt.Sprint(o.Estimated, o.TotalEstimated), "[fresh in_flight waiting] false")
+	equal(t, "done", o.Counts[model.Done], many)
+	equal(t, "total", o.Counts.Total(), 200_500)
+	equal(t, "in flight", o.Counts[model.InFlight], 5)
+	if o.Counts[model.Waiting] < 20 { // they come due after any lease: so they were counted
+		t.Errorf("%d wait", o.Counts[model.Waiting])
+	}
+}
+
 func (f *fixture) overview(exact bool) checkout.Overview {
 	f.t.Helper()
 	o, err := f.Overview(f.t.Context(), exact)

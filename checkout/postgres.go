@@ -33,6 +33,8 @@ type Postgres struct {
 	registry *registry
 	turn     chan struct{} // held by the pipeline that is under way
 	ear      atomic.Pointer[ear]
+
+	openBudget time.Duration // as the constant says
 }
 
 // OpenPostgres opens the job at url, which libpq's PG* variables, service and
@@ -63,14 +65,15 @@ func NewPostgres(ctx context.Context, db *gorm.DB, opts Options) (*Postgres, err
 		return nil, err
 	}
 	s := &Postgres{
-		db:       db,
-		opts:     opts,
-		sql:      renderPostgres(opts.Schema, !opts.NoTrafficLight),
-		channel:  "windrow_" + opts.Schema,
-		light:    lightSpace(opts.Schema),
-		agenda:   &looks{},
-		registry: known,
-		turn:     make(chan struct{}, 1),
+		db:         db,
+		opts:       opts,
+		sql:        renderPostgres(opts.Schema, !opts.NoTrafficLight),
+		channel:    "windrow_" + opts.Schema,
+		light:      lightSpace(opts.Schema),
+		agenda:     &looks{},
+		registry:   known,
+		turn:       make(chan struct{}, 1),
+		openBudget: openBudget,
 	}
 	s.walker = newWalker(s, opts.policy("check out"))
 	if s.job, err = s.Note(ctx, "uuid"); err != nil {
@@ -176,7 +179,8 @@ func lightSpace(schema string) int32 {
 //
 // Without it a batch of neighbours may be planned as a bitmap scan, which in a
 // SERIALIZABLE transaction locks the whole relation, and a join with a batch as
-// a hash join over a sequential scan.
+// a hash join over a sequential scan. One whose cost is overestimated would be
+// compiled, which takes a hundred times as long as it does itself.
 var (
 	settle        = txn.Statement{SQL: fmt.Sprintf(settleSQL, lockTimeout.Milliseconds())}
 	settleCheckIn = txn.Statement{SQL: fmt.Sprintf(settleSQL, checkInLockTimeout.Milliseconds())}
@@ -185,6 +189,7 @@ var (
 const settleSQL = `
 SELECT
 	set_config('lock_timeout', '%dms', true),
+	set_config('jit', 'off', true),
 	set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true),
 	set_config('enable_hashjoin', 'off', true),

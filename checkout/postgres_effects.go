@@ -52,6 +52,7 @@ var settleEffectsSQL = settleCheckIn.SQL + fmt.Sprintf(`,
 // unsettleSQL takes the planner's settings back: NULL is the session's own value.
 const unsettleSQL = `
 SELECT
+	set_config('jit', NULL, true),
 	set_config('enable_seqscan', NULL, true),
 	set_config('enable_bitmapscan', NULL, true),
 	set_config('enable_hashjoin', NULL, true),

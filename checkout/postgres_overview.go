@@ -2,8 +2,10 @@ package checkout
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,40 +24,62 @@ func (s *Postgres) Overview(ctx context.Context, exact bool) (Overview, error) {
 
 // overviewFacts reads everything in one snapshot, but for what takes too long.
 func (s *Postgres) overviewFacts(ctx context.Context) (*overviewFacts, error) {
-	facts, err := s.factsWithin(ctx, true)
-	if isTimeout(err) {
-		facts, err = s.factsWithin(ctx, false)
+	facts := &overviewFacts{}
+	err := txn.Snapshot(ctx, s.db, func(tx *gorm.DB) error {
+		if err := tx.Raw(s.sql.facts).Scan(facts).Error; err != nil {
+			return err
+		}
+		return s.countOpen(limited(tx, s.openBudget), facts)
+	})
+	if err == nil && !slices.Contains(facts.lacking, model.Expired) {
+		facts.anyFresh, err = s.anyFresh(ctx)
 	}
 	return facts, explain("look at the job", err)
 }
 
-func (s *Postgres) factsWithin(ctx context.Context, open bool) (*overviewFacts, error) {
-	facts := &overviewFacts{}
-	err := txn.Snapshot(ctx, s.db, func(tx *gorm.DB) error {
-		*facts = overviewFacts{}
-		if err := tx.Raw(s.sql.facts).Scan(facts).Error; err != nil || !open {
-			return err
-		}
-		var rows []stateCount
-		if err := limited(tx, openBudget).Raw(s.sql.open).Scan(&rows).Error; err != nil {
-			return err
-		}
-		facts.open = Counts{model.InFlight: 0, model.Waiting: 0, model.Expired: 0}
-		for _, row := range rows {
-			facts.open[row.State] = row.N
-		}
-		var due float64
-		if err := limited(tx, openBudget).Raw(s.sql.oldestDue).Scan(&due).Error; err != nil {
-			return err
-		}
-		facts.due = time.Duration(due * float64(time.Second))
-		return nil
-	})
-	if err != nil || !open {
-		return facts, err
+// countOpen counts the rows that are held or wait. Those whose time comes within a
+// lease stand apart: there is an index entry of each row that was checked out, and
+// finished, in the course of the last lease. Of the others there are few.
+func (s *Postgres) countOpen(tx *gorm.DB, facts *overviewFacts) error {
+	facts.open = noneOpen()
+	var due float64
+	_, err := inTime(tx, &due, s.sql.oldestDue, sql.Named("now", facts.Now))
+	if err != nil {
+		return err
 	}
-	facts.anyFresh, err = s.anyFresh(ctx)
-	return facts, err
+	facts.due = fromSeconds(due)
+	epoch, end := time.Unix(0, 0).UTC(), facts.Now.AddDate(1000, 0, 0)
+	for _, r := range []struct {
+		after, upTo time.Time
+		states      []model.State
+	}{
+		{epoch, facts.Now, []model.State{model.Expired}},
+		{facts.Now, facts.Until, []model.State{model.InFlight, model.Waiting}},
+		{facts.Until, end, []model.State{model.InFlight, model.Waiting}},
+	} {
+		var rows []openCount
+		switch ok, err := inTime(tx, &rows, s.sql.open, facts.Now, r.after, r.upTo); {
+		case err != nil:
+			return err
+		case !ok:
+			facts.lacks(r.states...)
+		}
+		facts.count(rows)
+	}
+	return nil
+}
+
+// inTime reads the answer to a query, if there is one before the transaction's
+// statement_timeout. The transaction can go on either way.
+func inTime(tx *gorm.DB, answer any, query string, args ...any) (bool, error) {
+	if err := tx.Exec(`SAVEPOINT in_time`).Error; err != nil {
+		return false, err
+	}
+	err := tx.Raw(query, args...).Scan(answer).Error
+	if isTimeout(err) {
+		return false, tx.Exec(`ROLLBACK TO SAVEPOINT in_time`).Error
+	}
+	return err == nil, err
 }
 
 // anyFresh tells whether a row is fresh, if that is found out in time.
@@ -72,11 +96,21 @@ func (s *Postgres) anyFresh(ctx context.Context) (*bool, error) {
 
 // limited bounds the statements that follow in the transaction.
 func limited(tx *gorm.DB, d time.Duration) *gorm.DB {
-	if err := tx.Exec(fmt.Sprintf(`SELECT set_config('statement_timeout', '%dms', true), set_config('enable_seqscan', 'off', true)`, d.Milliseconds())).Error; err != nil {
+	if err := tx.Exec(fmt.Sprintf(limitedSQL, d.Milliseconds())).Error; err != nil {
 		_ = tx.AddError(err)
 	}
 	return tx
 }
+
+// limitedSQL also makes statements go by the index entry by entry: that marks the
+// entries of rows finished lately as dead, so that the next look is spared them.
+const limitedSQL = `
+SELECT
+	set_config('statement_timeout', '%dms', true),
+	set_config('jit', 'off', true),
+	set_config('max_parallel_workers_per_gather', '0', true),
+	set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true)`
 
 // isTimeout tells whether a statement was cut off by its own limit.
 func isTimeout(err error) bool {
@@ -86,6 +120,8 @@ func isTimeout(err error) bool {
 
 const factsSQL = `
 SELECT
+	statement_timestamp() AS now,
+	statement_timestamp() + make_interval(secs => (SELECT coalesce(max(lease), 0) FROM {schema}.workers)) AS until,
 	(SELECT min(id) FROM {schema}.datasets) AS first,
 	(SELECT max(id) FROM {schema}.datasets) AS last,
 	CAST(l.inserted + t.added AS bigint) AS total,
@@ -109,27 +145,32 @@ CROSS JOIN (
 	FROM {schema}.loads
 ) AS l`
 
-// openSQL counts the rows that are held or wait, by the partial index.
+// openSQL counts the rows that are held or wait, or have waited, by the partial index.
 const openSQL = `
 SELECT
 	CASE
-		WHEN d.checked_out_by IS NULL AND d.available_at > statement_timestamp() THEN 'waiting'
-		WHEN d.checked_out_by IS NULL THEN 'fresh'
-		WHEN d.available_at > statement_timestamp() THEN 'in_flight'
-		ELSE 'expired'
+		WHEN d.available_at <= p.now AND d.checked_out_by IS NULL THEN 'fresh'
+		WHEN d.available_at <= p.now THEN 'expired'
+		WHEN d.checked_out_by IS NULL THEN 'waiting'
+		ELSE 'in_flight'
 	END AS state,
-	count(*) AS n
-FROM {schema}.datasets AS d
+	count(*) AS n,
+	CAST(extract(epoch FROM min(d.available_at) - p.now) AS double precision) AS next
+FROM (SELECT CAST(? AS timestamptz) AS now) AS p
+CROSS JOIN {schema}.datasets AS d
 WHERE NOT d.is_processed
-	AND d.available_at > TIMESTAMPTZ 'epoch'
-GROUP BY 1`
+	AND d.available_at > ?
+	AND d.available_at <= ?
+GROUP BY 1, p.now`
 
 const oldestDueSQL = `
-SELECT coalesce(CAST(extract(epoch FROM statement_timestamp() - min(d.available_at)) AS double precision), 0)
-FROM {schema}.datasets AS d
-WHERE NOT d.is_processed
-	AND d.available_at > TIMESTAMPTZ 'epoch'
-	AND d.available_at <= statement_timestamp()`
+SELECT coalesce(CAST(extract(epoch FROM CAST(@now AS timestamptz) - (
+	SELECT min(d.available_at)
+	FROM {schema}.datasets AS d
+	WHERE NOT d.is_processed
+		AND d.available_at > TIMESTAMPTZ 'epoch'
+		AND d.available_at <= @now
+)) AS double precision), 0)`
 
 const anyFreshSQL = `
 SELECT EXISTS (

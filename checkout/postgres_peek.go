@@ -15,7 +15,7 @@ import (
 func (s *Postgres) peek(ctx context.Context, look txn.Statement) (now time.Time, err error) {
 	before := txn.Statement{SQL: byIndexSQL, Rows: func(rows pgx.Rows) error {
 		rows.Next()
-		return rows.Scan(&now, nil, nil, nil)
+		return rows.Scan(&now, nil, nil, nil, nil)
 	}}
 	err = s.pipeline(ctx, pgx.ReadCommitted, before, look)
 	return now, explain("peek", err)
@@ -26,6 +26,7 @@ func (s *Postgres) peek(ctx context.Context, look txn.Statement) (now time.Time,
 const byIndexSQL = `
 SELECT
 	statement_timestamp(),
+	set_config('jit', 'off', true),
 	set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true),
 	set_config('enable_sort', 'off', true)`

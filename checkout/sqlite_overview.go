@@ -45,17 +45,16 @@ func (s *SQLite) overviewFacts(ctx context.Context) (*overviewFacts, error) {
 
 // countOpen counts the rows that are held or wait, if that can be done in time.
 func countOpen(ctx context.Context, tx *gorm.DB, facts *overviewFacts) error {
+	facts.open = noneOpen()
 	limited, cancel := context.WithTimeout(ctx, openBudget)
 	defer cancel()
-	var rows []stateCount
+	var rows []openCount
 	err := tx.WithContext(limited).Raw(sqliteOpenSQL).Scan(&rows).Error
 	if err != nil && (errors.Is(err, context.DeadlineExceeded) || limited.Err() != nil && ctx.Err() == nil) {
+		facts.lacks(model.Expired, model.InFlight, model.Waiting)
 		return nil
 	}
-	facts.open = Counts{model.InFlight: 0, model.Waiting: 0, model.Expired: 0}
-	for _, row := range rows {
-		facts.open[row.State] = row.N
-	}
+	facts.count(rows)
 	return err
 }
 
@@ -93,7 +92,8 @@ SELECT
 		WHEN d.available_at > ` + nowSQL + ` THEN 'in_flight'
 		ELSE 'expired'
 	END AS state,
-	count(*) AS n
+	count(*) AS n,
+	(min(d.available_at) - ` + nowSQL + `) / 1e6 AS next
 FROM datasets AS d
 WHERE NOT d.is_processed
 	AND d.available_at > 0

@@ -27,9 +27,9 @@ type statusReport struct {
 	Done     int64 `json:"done"`
 	Failed   int64 `json:"failed"`
 	// Estimated is true if some counts are estimates: those of Estimates.
-	Estimated bool          `json:"estimated"`
-	Estimates []model.State `json:"estimates,omitempty"`
-	// Next is how many seconds until a row is available: 0 now, null never.
+	Estimated bool     `json:"estimated"`
+	Estimates []string `json:"estimates,omitempty"`
+	// Next is how many seconds until a row is available: 0 now, null never or not known.
 	Next *float64 `json:"next_seconds"`
 	// OldestDue is for how many seconds the row due longest has been waiting to be
 	// checked out again; null: no such row.
@@ -73,8 +73,8 @@ retry or due time has come has been waiting for a worker.
 
 --json prints
   {"total", "fresh", "waiting", "in_flight", "expired", "done", "failed",
-   "estimated", "estimates"?: [states], "next_seconds" (until a row is available;
-   null: none will be), "oldest_due_seconds" (or null), "rate" (rows a second),
+   "estimated", "estimates"?: [names], "next_seconds" (until a row is available;
+   null: none will be, or not known), "oldest_due_seconds" (or null), "rate" (rows a second),
    "eta_seconds" (or null), "live_workers", "slowed_workers", "paused_by"?}`,
 		Example: `  windrow status
   windrow status --watch
@@ -105,26 +105,22 @@ func (a *app) status(ctx context.Context, s store, f statusFlags, out io.Writer)
 	if err != nil {
 		return err
 	}
-	agenda, err := s.Agenda(ctx)
-	if err != nil {
-		return err
-	}
 	if f.asJSON {
-		return json.NewEncoder(out).Encode(statusReportOf(overview, agenda))
+		return json.NewEncoder(out).Encode(statusReportOf(overview))
 	}
-	return printStatus(out, overview, agenda)
+	return printStatus(out, overview)
 }
 
-func statusReportOf(o checkout.Overview, agenda model.Agenda) statusReport {
+func statusReportOf(o checkout.Overview) statusReport {
 	report := statusReport{
 		Total: o.Counts.Total(), Fresh: o.Counts[model.Fresh], Waiting: o.Counts[model.Waiting],
 		InFlight: o.Counts[model.InFlight], Expired: o.Counts[model.Expired],
 		Done: o.Counts[model.Done], Failed: o.Counts[model.Failed],
-		Estimated: !o.Exact(), Estimates: o.Estimated,
+		Estimated: !o.Exact(), Estimates: estimatesOf(o),
 		Rate: o.Rate, PausedBy: o.PausedBy,
 	}
-	if agenda.Next >= 0 {
-		report.Next = seconds(agenda.Next)
+	if o.Next >= 0 {
+		report.Next = seconds(o.Next)
 	}
 	if o.OldestDue > 0 {
 		report.OldestDue = seconds(o.OldestDue)
@@ -141,24 +137,35 @@ func statusReportOf(o checkout.Overview, agenda model.Agenda) statusReport {
 	return report
 }
 
+// estimatesOf names the counts that are estimates.
+func estimatesOf(o checkout.Overview) (names []string) {
+	if o.TotalEstimated {
+		names = append(names, "total")
+	}
+	for _, state := range o.Estimated {
+		names = append(names, string(state))
+	}
+	return names
+}
+
 func seconds(d time.Duration) *float64 {
 	s := d.Seconds()
 	return &s
 }
 
-func printStatus(out io.Writer, o checkout.Overview, agenda model.Agenda) error {
+func printStatus(out io.Writer, o checkout.Overview) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(name string, n int64, estimated bool) {
 		fmt.Fprintf(table, "%s\t%s\t\n", name, approximately(n, estimated))
 	}
-	line("total", o.Counts.Total(), !o.Exact())
+	line("total", o.Counts.Total(), o.TotalEstimated)
 	for _, state := range []model.State{model.Fresh, model.Waiting, model.InFlight, model.Expired, model.Done, model.Failed} {
 		line(string(state), o.Counts[state], o.IsEstimate(state))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, remark := range statusRemarks(o, agenda) {
+	for _, remark := range statusRemarks(o) {
 		if _, err := fmt.Fprintln(out, remark); err != nil {
 			return err
 		}
@@ -175,7 +182,7 @@ func approximately(n int64, estimated bool) string {
 }
 
 // statusRemarks are what there is to say besides the counts.
-func statusRemarks(o checkout.Overview, agenda model.Agenda) []string {
+func statusRemarks(o checkout.Overview) []string {
 	var remarks []string
 	say := func(format string, args ...any) { remarks = append(remarks, fmt.Sprintf(format, args...)) }
 	live := o.Live()
@@ -193,8 +200,8 @@ func statusRemarks(o checkout.Overview, agenda model.Agenda) []string {
 			say("slowed down: %s: %s", jsonb.SafeText(w.Holder, shownMessage), jsonb.SafeText(w.Trouble, shownMessage))
 		}
 	}
-	if o.Counts[model.Fresh] == 0 && agenda.Next > 0 {
-		say("the next row is available in %s", agenda.Next.Round(time.Second))
+	if o.Next > 0 {
+		say("the next row is available in %s", o.Next.Round(time.Second))
 	}
 	if o.OldestDue >= time.Second {
 		say("the longest due row has been waiting for %s", roundTime(o.OldestDue))

@@ -42,7 +42,7 @@ func TestTheScreenTellsHowTheJobStands(t *testing.T) {
 
 func TestEstimatesAreMarked(t *testing.T) {
 	o := overview()
-	o.Estimated = []model.State{model.Fresh}
+	o.Estimated, o.TotalEstimated = []model.State{model.Fresh}, true
 	f := watching(o).Frame(100, 24)
 	wantWords(t, f, "≈29.8%", "298,000 of ≈1,000,000", "≈9 min 29 s left", "fresh ≈700,000", "done 290,000")
 	s := watching(o)
@@ -202,6 +202,7 @@ func drawOverview(t *rapid.T, now time.Time) checkout.Overview {
 			o.Estimated = append(o.Estimated, state)
 		}
 	}
+	o.TotalEstimated = rapid.Bool().Draw(t, "total estimated")
 	if rapid.Bool().Draw(t, "paused") {
 		o.PausedBy = drawText(t)
 	}

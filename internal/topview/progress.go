@@ -14,19 +14,20 @@ const leastBar = 10
 
 // progress is the bar of rows done and failed, with what there is to say of it.
 func (s *State) progress(width int) Line {
-	counts, exact := s.Overview.Counts, s.Overview.Exact()
+	o, counts := s.Overview, s.Overview.Counts
+	estimated := o.TotalEstimated || o.IsEstimate(model.Done) || o.IsEstimate(model.Failed)
 	total := max(counts.Total(), 0)
 	if total == 0 {
 		return Line{{" no rows yet", Plain}}
 	}
 	done, failed := max(counts[model.Done], 0), max(counts[model.Failed], 0)
 	share := math.Floor(min(float64(done+failed)/float64(total), 1)*1000) / 10 // 100 is all
-	text := fmt.Sprintf("  %s%.1f%%", about(!exact, s.glyphs()), share)
-	if left := s.timeLeft(!exact); left != "" {
+	text := fmt.Sprintf("  %s%.1f%%", about(estimated, s.glyphs()), share)
+	if left := s.timeLeft(estimated); left != "" {
 		text += "  " + left
 	}
-	processed := s.count(done+failed, s.Overview.IsEstimate(model.Done) || s.Overview.IsEstimate(model.Failed))
-	if numbers := fmt.Sprintf("  %s of %s", processed, s.count(total, !exact)); columns(text+numbers)+2+leastBar <= width {
+	processed := s.count(done+failed, o.IsEstimate(model.Done) || o.IsEstimate(model.Failed))
+	if numbers := fmt.Sprintf("  %s of %s", processed, s.count(total, o.TotalEstimated)); columns(text+numbers)+2+leastBar <= width {
 		text += numbers
 	}
 	bar := width - columns(text) - 2
