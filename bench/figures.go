@@ -25,7 +25,9 @@ func AboutFigure(name string) string {
 		"last_row_back_seconds":      "the same, the last of them",
 		"rounds":                     "how often all rows were put back",
 		"put_back_rows":              "rows put back while the fleet worked",
-		"put_back_rows_per_second":   "the same, in a second",
+		"put_back_rows_per_second":   "the same, in a second of the turns in which rows were put back",
+		"speed_beside":               "rate of a turn in which rows were put back, over that of its neighbours: the median turn",
+		"speed_beside_least":         "the same, the worst turn",
 		"put_back_heap_megabytes":    "most memory in the heap of the process that put them back",
 		"looking_seconds":            "what looking at the peer's own table took in all",
 	}[name]

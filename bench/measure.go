@@ -85,6 +85,17 @@ func (t *tally) rate(from, to float64) float64 {
 	return (to - from) * float64(t.total) / max(took.Seconds(), sliceTime.Seconds())
 }
 
+// between is rows per second in an interval of the clock.
+func (t *tally) between(from, to time.Time) float64 {
+	var rows int64
+	for _, s := range t.slices {
+		if s.at.After(from) && !s.at.After(to) {
+			rows += s.rows
+		}
+	}
+	return float64(rows) / to.Sub(from).Seconds()
+}
+
 func (t *tally) perSecond() []int64 {
 	if t.total == 0 {
 		return nil

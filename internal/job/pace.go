@@ -10,7 +10,7 @@ import (
 const (
 	// share is how much of the time rows are put back while workers are at work; the
 	// rest of it is theirs alone.
-	share = 0.15
+	share = 0.25
 	// looksEvery is how often it is looked whether workers are at work.
 	looksEvery = 5 * time.Second
 )
