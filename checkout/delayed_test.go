@@ -64,8 +64,11 @@ func TestAnAddedRowComesDueAtItsTime(t *testing.T) {
 		equal(t, "added", added, true)
 		f.wantState(id, model.Waiting)
 		equal(t, "claims before it is due", len(f.checkOut(f.store, "a", 10)), 0)
-		agenda, err := f.Look(t.Context(), model.Worker{Holder: "a"}, time.Minute)
+		agenda, covered, err := f.Look(t.Context(), model.Worker{Holder: "a"}, time.Minute)
 		check(t, err)
+		if covered < time.Minute || covered > 7*time.Minute {
+			t.Errorf("a look is good for %v", covered)
+		}
 		if agenda.Open || agenda.Next <= 0 || agenda.Next > 300*time.Millisecond {
 			t.Fatalf("agenda %+v", agenda)
 		}

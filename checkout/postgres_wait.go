@@ -52,11 +52,13 @@ func (s *Postgres) exactAgenda(ctx context.Context, besides ...txn.Statement) (m
 
 // Look is Report and Agenda in one. An idle worker asks nothing else of the server:
 // one round trip, of one transaction, and two where the table is large.
-func (s *Postgres) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
+func (s *Postgres) Look(ctx context.Context, w model.Worker, next time.Duration) (agenda model.Agenda, covered time.Duration, err error) {
 	if s.walker.large() {
-		return s.agendaAnd(ctx, s.report(w, next)...)
+		agenda, err = s.agendaAnd(ctx, s.report(w, next)...)
+	} else {
+		agenda, err = s.exactAgenda(ctx, s.report(w, next)...)
 	}
-	return s.exactAgenda(ctx, s.report(w, next)...)
+	return agenda, next, err
 }
 
 // looks paces exact looks at the agenda.

@@ -2,12 +2,12 @@ package checkout
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"gorm.io/gorm"
 
+	"github.com/windrow-go/windrow/internal/database"
 	"github.com/windrow-go/windrow/model"
 )
 
@@ -31,16 +31,34 @@ func sqliteAgenda(tx *gorm.DB) (model.Agenda, error) {
 
 // Look is Report and Agenda in one transaction. An idle worker asks nothing else of
 // the file, unless another process writes to it.
-func (s *SQLite) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
-	var agenda model.Agenda
+//
+// A report is such a write: it wakes all others that wait. So a worker that has been
+// idle for a while reports every quietFor only, and all do so at the same time.
+func (s *SQLite) Look(ctx context.Context, w model.Worker, next time.Duration) (agenda model.Agenda, covered time.Duration, err error) {
+	if w.Rate == 0 && w.InFlight == 0 {
+		next = max(next, untilAllReport(time.Now(), next))
+	}
 	report := s.report(w, next)
-	err := s.write(ctx, "look ahead", func(tx *gorm.DB) (err error) {
+	err = s.write(ctx, "look ahead", func(tx *gorm.DB) (err error) {
 		if agenda, err = sqliteAgenda(tx); err != nil {
 			return err
 		}
 		return report(tx)
 	})
-	return agenda, err
+	return agenda, next, err
+}
+
+// quietFor is how long an idle worker's report is good for, at most.
+const quietFor = 5 * time.Minute
+
+// untilAllReport is the time from now until the next moment at which idle workers
+// report, by the clock of the machine that they share; at least as long as given.
+func untilAllReport(now time.Time, least time.Duration) time.Duration {
+	at := now.Truncate(quietFor)
+	for at.Sub(now) < least {
+		at = at.Add(quietFor)
+	}
+	return at.Sub(now)
 }
 
 // sqliteAgendaSQL asks for a first row instead of EXISTS, which would be planned as
@@ -68,8 +86,9 @@ SELECT
 	) IS NOT NULL AS open`
 
 const (
-	// settleTime lets a burst of writes to the file pass before looking at it.
-	settleTime = 20 * time.Millisecond
+	// settleTime lets a burst of writes to the file pass before looking at it. It is
+	// doubled, up to longestSettle, while they go on: others may be writing all the time.
+	settleTime, longestSettle = 20 * time.Millisecond, 60 * time.Millisecond
 	// lateCommit is when it is looked once more after a write: what is written to the
 	// log can be read only when the disk has it, which may take longer than settleTime.
 	lateCommit = time.Second
@@ -81,12 +100,11 @@ const (
 func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 	deadline := time.Now().Add(d)
 	var events <-chan fsnotify.Event // nil blocks for ever
-	if watcher, err := fsnotify.NewWatcher(); err == nil {
+	if watcher, err := database.WatchSQLite(s.path); err == nil {
 		defer watcher.Close()
-		if watcher.Add(filepath.Dir(s.path)) == nil {
-			events = watcher.Events
-		}
+		events = watcher.Events
 	}
+	var pause time.Duration
 	var again time.Time // when to look once more; zero: not at all
 	for {
 		began := time.Now()
@@ -102,19 +120,21 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 		if !again.IsZero() {
 			until = earliest(deadline, again)
 		}
-		written, err := s.awaitWrite(ctx, events, until)
+		what, err := awaitWrite(ctx, events, until)
 		switch {
 		case err != nil:
 			return err
-		case !written && until.Equal(deadline):
+		case what.Has(fsnotify.Remove), what == 0 && until.Equal(deadline):
 			return nil
-		case !written:
+		case what == 0:
 			again = time.Time{}
 			continue
 		}
+		if pause = min(2*pause, longestSettle); again.IsZero() {
+			pause = settleTime
+		}
 		again = time.Now().Add(lateCommit)
-		pause := max(settleTime, lookShare*took) // others may be writing all the time
-		if err := sleep(ctx, min(pause, time.Until(deadline))); err != nil {
+		if err := sleep(ctx, min(max(pause, lookShare*took), time.Until(deadline))); err != nil {
 			return err
 		}
 		drain(events)
@@ -135,26 +155,21 @@ func drain(events <-chan fsnotify.Event) {
 	}
 }
 
-// awaitWrite tells whether somebody wrote to the file before the deadline.
-func (s *SQLite) awaitWrite(ctx context.Context, events <-chan fsnotify.Event, deadline time.Time) (bool, error) {
+// awaitWrite waits until somebody writes to the file, or removes its log, which is then
+// no longer watched. It returns 0 at the deadline.
+func awaitWrite(ctx context.Context, events <-chan fsnotify.Event, deadline time.Time) (fsnotify.Op, error) {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return 0, ctx.Err()
 		case <-timer.C:
-			return false, nil
+			return 0, nil
 		case event := <-events:
-			if event.Has(fsnotify.Write) && s.isOurs(event.Name) {
-				return true, nil
+			if event.Has(fsnotify.Write | fsnotify.Remove) {
+				return event.Op, nil
 			}
 		}
 	}
-}
-
-// isOurs tells whether name is the database file or its write-ahead log.
-func (s *SQLite) isOurs(name string) bool {
-	base := filepath.Base(s.path)
-	return filepath.Base(name) == base || filepath.Base(name) == base+"-wal"
 }

@@ -159,3 +159,30 @@ func (f *fixture) wantTallies(done, failed int) {
 	equal(f.t, "done", counts[model.Done], int64(done))
 	equal(f.t, "failed", counts[model.Failed], int64(failed))
 }
+
+// On SQLite each report wakes all others: so those that have nothing to do report
+// together. Who has just worked is to be seen as idle soon.
+func TestIdleWorkersOfAFileReportTogether(t *testing.T) {
+	f := onSQLite(t)
+	other := f.open()
+	ends := func(s store, w model.Worker) time.Time {
+		t.Helper()
+		_, covered, err := s.Look(t.Context(), w, time.Minute)
+		check(t, err)
+		return time.Now().Add(covered)
+	}
+	a, b := ends(f.store, model.Worker{Holder: "a"}), ends(other, model.Worker{Holder: "b"})
+	if d := a.Sub(b).Abs(); d > 5*time.Second && (d-5*time.Minute).Abs() > 5*time.Second {
+		t.Errorf("they report %v apart", d)
+	}
+	workers, now, err := f.Workers(t.Context())
+	check(t, err)
+	for _, w := range workers {
+		if w.State(now.Add(time.Minute)) != model.WorkerLive {
+			t.Errorf("%s seems gone after a minute", w.Holder)
+		}
+	}
+	if _, covered, err := f.Look(t.Context(), model.Worker{Holder: "c", Rate: 1}, time.Minute); err != nil || covered != time.Minute {
+		t.Errorf("a worker that was at work until now reports in %v (%v)", covered, err)
+	}
+}

@@ -52,8 +52,9 @@ func (e *endless) Agenda(context.Context) (model.Agenda, error) {
 	return model.Agenda{Next: -1}, nil
 }
 
-func (e *endless) Look(ctx context.Context, _ model.Worker, _ time.Duration) (model.Agenda, error) {
-	return e.Agenda(ctx)
+func (e *endless) Look(ctx context.Context, _ model.Worker, next time.Duration) (model.Agenda, time.Duration, error) {
+	agenda, err := e.Agenda(ctx)
+	return agenda, next, err
 }
 
 func (e *endless) Wait(ctx context.Context, d time.Duration) error {

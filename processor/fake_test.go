@@ -29,6 +29,7 @@ type fake struct {
 	orders      int            // how often it was asked for a pause
 	told        []model.Worker // what was reported
 	next        []time.Duration
+	covers      time.Duration // how long a look's report is good for, at least
 
 	// fault, if set, is asked before (after = false) and after each statement;
 	// an error is returned instead of the answer.
@@ -267,11 +268,13 @@ func (f *fake) Agenda(ctx context.Context) (a model.Agenda, err error) {
 	return a, err
 }
 
-func (f *fake) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error) {
+func (f *fake) Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, time.Duration, error) {
+	next = max(next, f.covers)
 	if err := f.Report(ctx, w, next); err != nil {
-		return model.Agenda{}, err
+		return model.Agenda{}, 0, err
 	}
-	return f.Agenda(ctx)
+	agenda, err := f.Agenda(ctx)
+	return agenda, next, err
 }
 
 func (f *fake) Wait(ctx context.Context, d time.Duration) error {

@@ -38,7 +38,7 @@ func (c *claimer) idle(stopping context.Context) error {
 			return nil
 		}
 		c.pauses.Reset()
-		nap := min(longest, covered)
+		nap := evenNap(longest, covered)
 		due := agenda.Next >= 0 && agenda.Next <= nap
 		if due {
 			nap = max(agenda.Next, shortestNap)
@@ -62,6 +62,14 @@ func (c *claimer) nap(waiting context.Context, d time.Duration) error {
 		poke(c.pulse.awake)
 	}()
 	return c.store.Wait(waiting, d)
+}
+
+// evenNap is the nap with which the time that a report is good for is slept through in
+// equal parts of at most longest: so that the next report is made at its end, when the
+// store may expect that of all.
+func evenNap(longest, covered time.Duration) time.Duration {
+	parts := (covered + longest - 1) / longest
+	return covered / max(parts, 1)
 }
 
 // longestNap is how long to wait if no row is due before.

@@ -85,12 +85,12 @@ func (p *pulse) look(ctx context.Context, nap time.Duration) (agenda model.Agend
 		return agenda, left, err
 	}
 	err = call(ctx, func(ctx context.Context) (err error) {
-		agenda, err = p.store.Look(ctx, p.self(at), next)
+		agenda, covered, err = p.store.Look(ctx, p.self(at), next)
 		return err
 	})
 	if err == nil {
-		p.promised = at + next
-		return agenda, next, nil
+		p.promised = at + covered
+		return agenda, covered, nil
 	}
 	if errors.Is(err, model.ErrUnavailable) || ctx.Err() != nil {
 		return agenda, next, err

@@ -98,6 +98,35 @@ func TestAnIdleWorkerReportsWithItsLookForWork(t *testing.T) {
 	})
 }
 
+// On SQLite a report is good for longer, up to a moment at which all report.
+func TestAnIdleWorkerLooksOftenerThanItReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		f.covers = 5 * time.Minute
+		looks := 0
+		f.fault = func(op string, after bool) error {
+			if op == "agenda" && !after {
+				looks++
+			}
+			return nil
+		}
+		w := start(t, f, nothing, processor.Options{})
+		time.Sleep(30*time.Minute + time.Second)
+		f.look(func() {
+			if n := len(f.told); n < 7 || n > 8 { // the first may be that of its start
+				t.Errorf("%d reports in 30 idle minutes", n)
+			}
+			if looks < 24 || looks > 45 {
+				t.Errorf("%d looks in 30 idle minutes", looks)
+			}
+		})
+		w.stop()
+		if err := w.wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestAWorkerThatMayNotReportWorks(t *testing.T) {
 	f := newFake(10)
 	f.reportError = errors.New("permission denied")

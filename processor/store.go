@@ -39,8 +39,9 @@ type Store interface {
 	Paused(ctx context.Context) (bool, error)
 	// Agenda tells what a worker that found nothing to check out waits for.
 	Agenda(ctx context.Context) (model.Agenda, error)
-	// Look is Report and Agenda in one: the whole of what a worker that waits asks.
-	Look(ctx context.Context, w model.Worker, next time.Duration) (model.Agenda, error)
+	// Look is Report and Agenda in one: the whole of what a worker that waits asks. The
+	// report is good for covered, which is next or longer.
+	Look(ctx context.Context, w model.Worker, next time.Duration) (agenda model.Agenda, covered time.Duration, err error)
 	// Wait returns nil after d, or sooner when rows were added or released, and
 	// ctx's error when ctx ends.
 	Wait(ctx context.Context, d time.Duration) error

@@ -3,10 +3,11 @@ package schedule
 import (
 	"context"
 	"database/sql"
-	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/windrow-go/windrow/internal/database"
 )
 
 // start begins a run that is due, and enters its successor. The lease is always the
@@ -202,16 +203,12 @@ func (s *SQLite) reap(ctx context.Context, h held, by string) (bool, error) {
 // link watches the file for what other processes write. Where files can't be
 // watched, it is looked at often.
 func (s *SQLite) link(context.Context) (link, error) {
-	watcher, err := fsnotify.NewWatcher()
+	watcher, err := database.WatchSQLite(s.path)
 	if err != nil {
 		return leases{poll: pollEvery}, nil
 	}
-	if err := watcher.Add(filepath.Dir(s.path)); err != nil {
-		watcher.Close()
-		return leases{poll: pollEvery}, nil
-	}
 	w := &watched{leases: leases{poll: lookEvery}, watcher: watcher, heard: make(chan struct{}, 1), over: make(chan struct{})}
-	go w.serve(filepath.Base(s.path))
+	go w.serve()
 	return w, nil
 }
 
@@ -235,7 +232,7 @@ const (
 	stretch    = 8
 )
 
-func (w *watched) serve(base string) {
+func (w *watched) serve() {
 	defer close(w.over)
 	var soon <-chan time.Time // nil: none is due
 	var told time.Time
@@ -248,8 +245,9 @@ func (w *watched) serve(base string) {
 			if !open {
 				return
 			}
-			name := filepath.Base(event.Name)
-			if !event.Has(fsnotify.Write) || (name != base && name != base+"-wal") {
+			if event.Has(fsnotify.Remove) {
+				_ = w.watcher.Add(event.Name) // if it is there anew; else there is still the poll
+			} else if !event.Has(fsnotify.Write) {
 				continue
 			}
 			if soon == nil {

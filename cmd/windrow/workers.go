@@ -25,7 +25,8 @@ func (a *app) workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "List the workers: where they run, what they hold, how fast they are",
 		Long: `List the workers of the last day, the latest first. A worker tells of itself every
-five seconds while it has work, and about once a minute while it waits for some.
+five seconds while it has work; while it waits for some, about once a minute, on
+SQLite once in five.
 
   live      at work, or waiting for work
   slowed    its handler can't serve just now; the line below says why

@@ -80,11 +80,11 @@ func (s *timedStore) Release(ctx context.Context, tickets []model.Ticket) error 
 }
 
 // Look is what an idle worker asks, once a minute.
-func (s *timedStore) Look(ctx context.Context, self model.Worker, next time.Duration) (model.Agenda, error) {
+func (s *timedStore) Look(ctx context.Context, self model.Worker, next time.Duration) (model.Agenda, time.Duration, error) {
 	begun := time.Now()
-	agenda, err := s.Store.Look(ctx, self, next)
+	agenda, covered, err := s.Store.Look(ctx, self, next)
 	s.took(ctx, "look_ahead", begun, err)
-	return agenda, err
+	return agenda, covered, err
 }
 
 // Agenda is what a worker asks between two looks, and one that has lost its database.

@@ -14,7 +14,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// lineEvery is the time between two lines where there is no terminal.
+// lineEvery is the least time between two lines where there is no terminal. While
+// nothing gets done there is none.
 const lineEvery = 30 * time.Second
 
 // Display shows one bar after another. It is also the writer that a log should
@@ -90,13 +91,17 @@ func (b *Bar) write(read func() (int64, int64)) {
 	defer b.stopped.Done()
 	tick := time.NewTicker(lineEvery)
 	defer tick.Stop()
+	said := int64(-1)
 	for {
 		select {
 		case <-b.stop:
 			return
 		case <-tick.C:
 		}
-		b.look(read)
+		if b.look(read); b.done.Load() == said {
+			continue
+		}
+		said = b.done.Load()
 		b.display.log.Info(b.what,
 			zap.Int64("rows", b.done.Load()),
 			zap.Int64("of", b.total.Load()),
