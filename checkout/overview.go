@@ -44,10 +44,7 @@ func (o Overview) IsEstimate(s model.State) bool { return slices.Contains(o.Esti
 
 // Live are the workers that are at work, slowed down ones included.
 func (o Overview) Live() []model.Worker {
-	return slices.DeleteFunc(slices.Clone(o.Workers), func(w model.Worker) bool {
-		s := w.State(o.Now)
-		return s == model.WorkerStopped || s == model.WorkerGone
-	})
+	return slices.DeleteFunc(slices.Clone(o.Workers), func(w model.Worker) bool { return !w.IsThere(o.Now) })
 }
 
 // ETA is how long the rows that are left will take at the present rate; negative if

@@ -48,6 +48,13 @@ func (w Worker) State(now time.Time) WorkerState {
 	}
 }
 
+// IsThere tells whether the worker runs, live or slowed, at the instant now of the
+// database's clock.
+func (w Worker) IsThere(now time.Time) bool {
+	s := w.State(now)
+	return s == WorkerLive || s == WorkerSlowed
+}
+
 // WorkerState is how a worker is, by what it has told.
 type WorkerState string
 

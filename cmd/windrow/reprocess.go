@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -276,9 +277,16 @@ func (r *reprocess) workToTheEnd(ctx context.Context, s store) error {
 
 // waitFor waits until the rows of a run have been worked, by whomever.
 func (r *reprocess) waitFor(ctx context.Context, s store, run int64) error {
+	workers, now, err := s.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(workers, func(w model.Worker) bool { return w.IsThere(now) }) {
+		r.say("no worker is there to work the rows: start windrow work, or see windrow workers")
+	}
 	var done, total atomic.Int64
 	bar := r.display.Begin("worked", 0, func() (int64, int64) { return done.Load(), total.Load() })
-	err := job.AwaitRun(ctx, s, run, func(left, of int64) {
+	err = job.AwaitRun(ctx, s, run, func(left, of int64) {
 		total.Store(of)
 		done.Store(of - left)
 	})

@@ -47,6 +47,10 @@ func TestReprocessForTheFleet(t *testing.T) {
 		p.ok("status", "--json").prints(`"failed":0`, `"done":200`)
 		p.ok("runs", "--json").prints(`"state":"cancelled"`, `"restored":200`, `"left":0`)
 		p.run("runs", "cancel", "9").wants(1, "no run 9")
+		waiting := p.start("reprocess", "--sample", "5", "--all", "--yes", "--wait")
+		eventually(t, "it says that nobody works", func() bool { return contains(waiting.stderr.String(), "no worker is there") })
+		p.ok("work", "--jq", ".n", "--until-empty")
+		waiting.end().wants(0, "all rows of run 3 have been worked")
 		p.run("runs", "cancel", "x").wants(2, "windrow runs")
 	})
 }

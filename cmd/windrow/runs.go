@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -127,7 +128,13 @@ off, the same command goes on.`,
 				return err
 			}
 			defer s.Close()
-			run, err := s.CancelRun(cmd.Context(), id, func(checkout.Run) error { return cmd.Context().Err() })
+			var restored atomic.Int64
+			bar := a.display.Begin("restored", 0, func() (int64, int64) { return restored.Load(), 0 })
+			run, err := s.CancelRun(cmd.Context(), id, func(r checkout.Run) error {
+				restored.Store(r.Restored)
+				return cmd.Context().Err()
+			})
+			bar.End()
 			if errors.Is(err, checkout.ErrNotFound) {
 				return fmt.Errorf("there is no run %d; windrow runs lists them", id)
 			}

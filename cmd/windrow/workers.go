@@ -82,7 +82,7 @@ func (a *app) workerTable(workers []model.Worker, now time.Time) error {
 	fmt.Fprintln(table, "STATE\tHOST\tPID\tSINCE\tSEEN\tSLOTS\tHOLDS\tDONE\tFAILED\tRETRIED\tLOST\tCONFLICTS\tROWS/S\tWINDROW\tHANDLER\t")
 	for _, w := range workers {
 		rate := "-"
-		if state := w.State(now); state == model.WorkerLive || state == model.WorkerSlowed {
+		if w.IsThere(now) {
 			rate = humanize.CommafWithDigits(w.Rate, 1)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s ago\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",

@@ -48,8 +48,7 @@ func (p *Pace) isBusy(ctx context.Context) bool {
 	workers, now, err := p.Workers(ctx)
 	p.looked, p.busy = time.Now(), err != nil
 	for _, w := range workers {
-		state := w.State(now)
-		p.busy = p.busy || (state == model.WorkerLive || state == model.WorkerSlowed) && (w.Rate > 0 || w.InFlight > 0)
+		p.busy = p.busy || w.IsThere(now) && (w.Rate > 0 || w.InFlight > 0)
 	}
 	return p.busy
 }
