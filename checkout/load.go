@@ -58,6 +58,10 @@ type Chunk struct {
 	Digest   string
 	// Last marks the load finished.
 	Last bool
+	// Next, if there is one, gives the chunk that follows if it is there by now; its
+	// own Next counts for nothing. A store may take more in the same transaction: it
+	// stores all that it has taken, or nothing.
+	Next func() (Chunk, bool)
 }
 
 // ErrLoadMoved says that somebody else has moved this load on meanwhile:

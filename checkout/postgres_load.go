@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
@@ -74,24 +75,33 @@ SELECT ''
 WHERE EXISTS (SELECT 1 FROM {schema}.datasets)
 	AND NOT EXISTS (SELECT 1 FROM {schema}.loads WHERE inserted > 0)`
 
-// Append adds a chunk's rows and moves the load forward, in one transaction, and
-// wakes workers that wait. Rows have a key all of them or none. ErrLoadMoved says that load is no longer
-// how the database has it.
+// Append adds the rows of a chunk, and of those that follow it, and moves the load
+// forward, in one transaction, and wakes workers that wait. Rows have a key all of them
+// or none. ErrLoadMoved says that load is no longer how the database has it.
 func (s *Postgres) Append(ctx context.Context, load *Load, c Chunk) error {
 	var next Load
 	err := txn.Retry(ctx, s.opts.policy("load"), func() error {
-		return txn.PGX(ctx, s.db, func(tx pgx.Tx) error {
+		last := c
+		err := txn.PGX(ctx, s.db, func(tx pgx.Tx) (err error) {
 			moved := *load
-			if err := s.insert(ctx, tx, c.Rows, &moved); err != nil {
+			if last, err = s.insert(ctx, tx, c, &moved); err != nil {
 				return err
 			}
-			if err := s.moveLoad(ctx, tx, load, &moved, c); err != nil {
+			if err := s.moveLoad(ctx, tx, load, &moved, last); err != nil {
 				return err
 			}
 			next = moved
-			_, err := tx.Exec(ctx, `NOTIFY `+s.channel)
+			end := `NOTIFY ` + s.channel
+			if !last.Last {
+				end += `; ` + commitLater
+			}
+			_, err = tx.Exec(ctx, end, pgx.QueryExecModeSimpleProtocol)
 			return err
 		})
+		if err != nil && last.Records != c.Records { // what followed can't be had again
+			return backoff.Permanent(err)
+		}
+		return err
 	})
 	if err != nil {
 		return explain("load", err)
@@ -99,6 +109,12 @@ func (s *Postgres) Append(ctx context.Context, load *Load, c Chunk) error {
 	*load = next
 	return nil
 }
+
+// commitLater lets all chunks but the last commit without waiting for the disk, while
+// the next one comes in. A server that crashes loses the latest of them, rows and
+// position together, and the load goes on from there. Who checks such rows out, or
+// stores the last chunk, waits for all of them.
+const commitLater = `SET LOCAL synchronous_commit = off`
 
 // moveLoad: the optimistic predicate is the position read so far.
 func (s *Postgres) moveLoad(ctx context.Context, tx pgx.Tx, old, moved *Load, c Chunk) error {
@@ -125,36 +141,77 @@ func (s *Postgres) moveLoad(ctx context.Context, tx pgx.Tx, old, moved *Load, c 
 	return err
 }
 
-func (s *Postgres) insert(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+// insert returns the last chunk that it has taken, also with an error.
+func (s *Postgres) insert(ctx context.Context, tx pgx.Tx, c Chunk, moved *Load) (last Chunk, err error) {
 	switch {
-	case len(rows) == 0:
-		return nil
-	case rows[0].Key == nil:
-		return s.copyRows(ctx, tx, rows, moved)
+	case len(c.Rows) == 0:
+		return c, nil
+	case c.Rows[0].Key == nil:
+		return s.copyChunks(ctx, tx, c, moved)
 	}
-	unique, duplicates, changed := dedupe(rows)
+	unique, duplicates, changed := dedupe(c.Rows)
 	moved.Duplicates += duplicates
 	moved.Changed += changed
-	return s.insertKeyed(ctx, tx, unique, moved)
+	return c, s.insertKeyed(ctx, tx, unique, moved)
 }
 
-// copyRows streams rows without keys in by COPY. Due times are sent only where there
-// are some: they can't be compared with the server's clock on the way.
-func (s *Postgres) copyRows(ctx context.Context, tx pgx.Tx, rows []NewRow, moved *Load) error {
+// copyChunks streams rows without keys in by COPY, as many chunks as are there. Each
+// COPY searches buffers of its own, and keeps to them: two million rows took 26 s in
+// COPYs of 10,000, and 15 s in COPYs of 160,000.
+func (s *Postgres) copyChunks(ctx context.Context, tx pgx.Tx, c Chunk, moved *Load) (last Chunk, err error) {
+	take := func() *Chunk {
+		if c.Next == nil {
+			return nil
+		}
+		if n, ok := c.Next(); ok {
+			return &n
+		}
+		return nil
+	}
+	for next := &c; next != nil; {
+		last = *next
+		if next, err = s.copyAlike(ctx, tx, &last, take, moved); err != nil {
+			break
+		}
+	}
+	return last, err
+}
+
+// copyAlike copies last and those after it, and leaves the last of them in it. Due times
+// are sent only where there are some: they can't be compared with the server's clock on
+// the way. A chunk that differs in that is returned instead.
+func (s *Postgres) copyAlike(ctx context.Context, tx pgx.Tx, last *Chunk, take func() *Chunk, moved *Load) (other *Chunk, err error) {
+	delayed := anyDelayed(last.Rows)
 	columns := []string{"data"}
-	values := func(i int) ([]any, error) { return []any{rows[i].Data}, nil }
-	if anyDelayed(rows) {
+	values := func(row NewRow) []any { return []any{row.Data} }
+	if delayed {
 		var now time.Time
 		if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
-			return err
+			return nil, err
 		}
 		columns = append(columns, "available_at")
-		values = func(i int) ([]any, error) { return []any{rows[i].Data, rows[i].vestingTime(now)}, nil }
+		values = func(row NewRow) []any { return []any{row.Data, row.vestingTime(now)} }
 	}
-	table := pgx.Identifier{s.opts.Schema, "datasets"}
-	n, err := tx.CopyFrom(ctx, table, columns, pgx.CopyFromSlice(len(rows), values))
+	rows := last.Rows
+	next := func() ([]any, error) {
+		for len(rows) == 0 {
+			following := take()
+			if following == nil {
+				return nil, nil
+			}
+			if len(following.Rows) > 0 && anyDelayed(following.Rows) != delayed {
+				other = following
+				return nil, nil
+			}
+			*last, rows = *following, following.Rows
+		}
+		row := rows[0]
+		rows = rows[1:]
+		return values(row), nil
+	}
+	n, err := tx.CopyFrom(ctx, pgx.Identifier{s.opts.Schema, "datasets"}, columns, pgx.CopyFromFunc(next))
 	moved.Inserted += n
-	return err
+	return other, err
 }
 
 // insertKeyed adds the rows whose keys are new, in the order given, and compares

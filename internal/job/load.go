@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,6 +21,10 @@ import (
 const (
 	chunkRows  = 10_000
 	chunkBytes = 8 << 20
+	// togetherMost is how many chunks follow in the same transaction where the store
+	// takes more than one, and togetherWait how long it is kept open for the next.
+	togetherMost = 15
+	togetherWait = 50 * time.Millisecond
 )
 
 var (
@@ -187,7 +192,7 @@ func (l *Loader) append(ctx context.Context) (fresh bool, err error) {
 			if chunk.Records == l.load.Records && l.load.FinishedAt != nil {
 				continue // nothing new: the load stays as it is
 			}
-			if err := l.store(ctx, chunk); err != nil {
+			if err := l.store(ctx, chunk, chunks); err != nil {
 				return err
 			}
 		}
@@ -203,15 +208,49 @@ type loadChunk struct {
 	rejected []*intake.BadRecord
 }
 
-// store writes the bad records down right before the chunk is stored: a load that is
-// killed in between writes those of one chunk again, and loses none.
-func (l *Loader) store(ctx context.Context, chunk loadChunk) error {
+// store stores a chunk, and those that follow if the store takes them along. Bad records
+// are written down right before: a load that is killed in between writes those of one
+// transaction again, and loses none.
+func (l *Loader) store(ctx context.Context, chunk loadChunk, following <-chan loadChunk) error {
+	if err := l.reject(chunk); err != nil {
+		return err
+	}
+	var failed error
+	taken := 0
+	chunk.Next = func() (checkout.Chunk, bool) {
+		if taken == togetherMost || failed != nil {
+			return checkout.Chunk{}, false
+		}
+		taken++
+		next, ok := soon(ctx, following)
+		if ok {
+			failed = l.reject(next)
+		}
+		return next.Chunk, ok && failed == nil
+	}
+	return errors.Join(l.Store.Append(ctx, &l.load, chunk.Chunk), failed)
+}
+
+// soon returns the next chunk, unless it is long in coming or there is none.
+func soon(ctx context.Context, chunks <-chan loadChunk) (loadChunk, bool) {
+	timer := time.NewTimer(togetherWait)
+	defer timer.Stop()
+	select {
+	case chunk, ok := <-chunks:
+		return chunk, ok
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return loadChunk{}, false
+}
+
+func (l *Loader) reject(chunk loadChunk) error {
 	for _, bad := range chunk.rejected {
 		if err := l.Reject(bad); err != nil {
 			return err
 		}
 	}
-	return l.Store.Append(ctx, &l.load, chunk.Chunk)
+	return nil
 }
 
 // read sends the chunks of the rest of the input. A bad record or a failing file
