@@ -24,7 +24,7 @@ const (
 	// the first has met few. They cost as much as a short look through finished
 	// rows, and show the whole table.
 	samples     = 64
-	moreSamples = 1024
+	moreSamples = 256
 	// So many of the keys that were left to others are tried along with them, and so
 	// many remembered.
 	recalls    = 192
