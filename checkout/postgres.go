@@ -180,7 +180,7 @@ func lightSpace(schema string) int32 {
 // Without it a batch of neighbours may be planned as a bitmap scan, which in a
 // SERIALIZABLE transaction locks the whole relation, and a join with a batch as
 // a hash join over a sequential scan. One whose cost is overestimated would be
-// compiled, which takes a hundred times as long as it does itself.
+// compiled, which has taken two seconds.
 var (
 	settle        = txn.Statement{SQL: fmt.Sprintf(settleSQL, lockTimeout.Milliseconds())}
 	settleCheckIn = txn.Statement{SQL: fmt.Sprintf(settleSQL, checkInLockTimeout.Milliseconds())}
