@@ -102,7 +102,7 @@ const (
 
 // overviewFacts are what an overview is put together from.
 type overviewFacts struct {
-	Now, Until  time.Time // the database's clock, and the end of the longest lease that begins now
+	Now, Until  time.Time // PostgreSQL's clock, and the end of the longest lease that begins now
 	First, Last *int64    // ids
 	Total       int64     // rows that came by loads, corrected
 	IDs         int64     `gorm:"column:ids"` // that those take up at most
@@ -198,7 +198,8 @@ func overview(ctx context.Context, s overviewer, exact bool) (o Overview, err er
 		o.Counts = counts
 		return o, nil
 	}
-	return o, o.estimate(ctx, s, facts)
+	err = o.estimate(ctx, s, facts)
+	return o, err
 }
 
 // untilNext is how long it takes until a row is available; negative: not known.
@@ -206,7 +207,7 @@ func (o *Overview) untilNext(facts *overviewFacts) time.Duration {
 	switch {
 	case o.Counts[model.Fresh]+o.Counts[model.Expired] > 0:
 		return 0
-	case facts.next == 0:
+	case facts.next == 0, len(facts.lacking) > 0: // an earlier one may not have been counted
 		return -1
 	}
 	return facts.next

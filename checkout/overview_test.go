@@ -100,8 +100,19 @@ func TestHeldRowsThatCannotBeCountedInTimeAreEstimated(t *testing.T) {
 	equal(t, "done", o.Counts[model.Done], many)
 	equal(t, "total", o.Counts.Total(), 200_500)
 	equal(t, "in flight", o.Counts[model.InFlight], 5)
+	if o.Next != 0 { // some are fresh
+		t.Errorf("the next row is available in %v", o.Next)
+	}
 	if o.Counts[model.Waiting] < 20 { // they come due after any lease: so they were counted
 		t.Errorf("%d wait", o.Counts[model.Waiting])
+	}
+
+	// With none fresh the next is one of those that could not be counted, not one of the
+	// others that wait for an hour.
+	check(t, f.raw.Exec(`INSERT INTO windrow.tallies (writer, at, done, failed) SELECT 'b', now(), count(*), 0 FROM windrow.datasets WHERE NOT is_processed AND available_at = 'epoch'`).Error)
+	check(t, f.raw.Exec(`UPDATE windrow.datasets SET is_processed = true WHERE NOT is_processed AND available_at = 'epoch'`).Error)
+	if o = f.overview(false); o.Next >= 0 {
+		t.Errorf("the next row is said to be available in %v", o.Next)
 	}
 }
 

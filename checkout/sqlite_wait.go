@@ -29,14 +29,12 @@ func sqliteAgenda(tx *gorm.DB) (model.Agenda, error) {
 	return agendaOf(row.Next, row.Open), err
 }
 
-// Look is Report and Agenda in one transaction. An idle worker asks nothing else of
-// the file, unless another process writes to it.
-//
-// A report is such a write: it wakes all others that wait. So a worker that has been
-// idle for a while reports every quietFor only, and all do so at the same time.
+// Look is Report and Agenda in one transaction. A report is a write, which wakes all
+// others that wait. So a worker that has been idle for a while reports about every
+// quietFor only, and all do so at the same time.
 func (s *SQLite) Look(ctx context.Context, w model.Worker, next time.Duration) (agenda model.Agenda, covered time.Duration, err error) {
 	if w.Rate == 0 && w.InFlight == 0 {
-		next = max(next, untilAllReport(time.Now(), next))
+		next = untilAllReport(time.Now(), next)
 	}
 	report := s.report(w, next)
 	err = s.write(ctx, "look ahead", func(tx *gorm.DB) (err error) {
@@ -48,7 +46,7 @@ func (s *SQLite) Look(ctx context.Context, w model.Worker, next time.Duration) (
 	return agenda, next, err
 }
 
-// quietFor is how long an idle worker's report is good for, at most.
+// quietFor is the time between two moments at which idle workers report.
 const quietFor = 5 * time.Minute
 
 // untilAllReport is the time from now until the next moment at which idle workers

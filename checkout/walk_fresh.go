@@ -23,7 +23,7 @@ const (
 	// So many ids are tried to find a place with fresh rows: the second number once
 	// the first has met few. They cost as much as a short look through finished
 	// rows, and show the whole table. (With 1,024 of them 40 processes took 5.3 s over
-	// the last tenth of 300,000 rows, with 256 they took 2.9 s; with 96, 3.1 s.)
+	// the last tenth of 300,000 rows, with 256 they took 3.0 s; with 96, 3.1 s.)
 	samples     = 64
 	moreSamples = 256
 	// So many of the keys that were left to others are tried along with them, and so
