@@ -79,6 +79,25 @@ func (c *checkInColumns) add(in model.CheckIn) {
 	c.versions = append(c.versions, in.Version)
 }
 
+// allDone tells whether every row is done, by the same version of the handler.
+func (c *checkInColumns) allDone() bool {
+	for i, verdict := range c.verdicts {
+		if verdict != int32(model.VerdictDone) || c.versions[i] != c.versions[0] || c.errors[i] != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// rest is the batch without the rows accepted.
+func (c *checkInColumns) rest(accepted []int64) (*checkInColumns, error) {
+	missing := c.without(accepted)
+	return columnsOf(slices.DeleteFunc(slices.Clone(c.batch), func(in model.CheckIn) bool {
+		_, there := slices.BinarySearch(missing, in.ID)
+		return !there
+	}))
+}
+
 func (c *checkInColumns) without(accepted []int64) []int64 {
 	taken := make(map[int64]bool, len(accepted))
 	for _, id := range accepted {

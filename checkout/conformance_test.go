@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -259,6 +260,42 @@ func TestReprocessPutsRowsBackAndKeepsTheirResults(t *testing.T) {
 		receipt := f.checkIn(done(claims[2], `"again"`))
 		equal(t, "a replay into the new round", receipt.Replayed, 1)
 		equal(t, "its result", string(f.row(ids[2]).Result), `"first"`)
+	})
+}
+
+// A batch may hold rows of all fates, though every row of it is done.
+func TestABatchOfDoneRowsOfWhichSomeAreNotAccepted(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		ids := f.add(5)
+		claims, err := f.CheckOutKeys(t.Context(), "a", lease, ids)
+		check(t, err)
+		batch := make([]model.CheckIn, len(claims))
+		for i, c := range claims {
+			batch[i] = done(c, `{"n": 1}`)
+			batch[i].Version = "v2"
+		}
+		f.checkIn(batch[3]) // so that it is replayed below
+		out, err := f.Reprocess(t.Context(), checkout.Selection{Where: fmt.Sprint("id = ", ids[1])}, checkout.ReprocessOptions{By: "me"})
+		check(t, err)
+		equal(t, "deferred", out.Deferred, 1)
+		f.expireOne(ids[2])
+		newer := f.checkOutOne("b", ids[2])
+
+		receipt := f.checkIn(batch...)
+		equal(t, "replayed", receipt.Replayed, 1)
+		equal(t, "lost", len(receipt.Lost), 1)
+		equal(t, "the one lost", receipt.Lost[0], batch[2].Ticket)
+		for _, i := range []int{0, 3, 4} {
+			f.wantState(ids[i], model.Done)
+			equal(t, "version", *f.row(ids[i]).Version, "v2")
+			equal(t, "result", string(f.row(ids[i]).Result), `{"n": 1}`)
+		}
+		f.wantState(ids[1], model.Fresh)
+		equal(t, "round of the row wanted again", f.row(ids[1]).Round, 1)
+		equal(t, "its result", string(f.row(ids[1]).Result), `{"n": 1}`)
+		f.wantState(ids[2], model.InFlight)
+		equal(t, "the newer claim's check-in", len(f.checkIn(done(newer, `2`)).Lost), 0)
+		equal(t, "done by the tallies", f.count(`SELECT sum(done) FROM `+f.table("tallies")), 4)
 	})
 }
 

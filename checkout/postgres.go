@@ -93,18 +93,19 @@ func (s *Postgres) Ping(ctx context.Context) error { return database.Ping(ctx, s
 
 // postgresSQL holds the statements with the schema's name put in.
 type postgresSQL struct {
-	peekFresh, sample, bounds, freshBounds, peekDue        string
-	claim, checkIn, checkInVerdicts, renew, agenda, newest string
-	putBack, finishRun, unfinishedRun, insertRun           string
-	seeRun, lockRun, runs, runsLeft, cancelRun, lookAtRun  string
-	runLeft, restore, history, diff                        string
-	counts, byID, byKey, export                            string
-	insertKeyed, compareKeyed                              string
-	add, addKeyed, cancel, tally, tallyUp                  string
-	marked, mark, spend, spent                             string
-	report, fold, forget, workers, paused                  string
-	facts, open, oldestDue, anyFresh                       string
-	schema                                                 string
+	peekFresh, sample, bounds, freshBounds, peekDue       string
+	claim, checkInDone, checkIn, checkInVerdicts, renew   string
+	agenda, newest                                        string
+	putBack, finishRun, unfinishedRun, insertRun          string
+	seeRun, lockRun, runs, runsLeft, cancelRun, lookAtRun string
+	runLeft, restore, history, diff                       string
+	counts, byID, byKey, export                           string
+	insertKeyed, compareKeyed                             string
+	add, addKeyed, cancel, tally, tallyUp                 string
+	marked, mark, spend, spent                            string
+	report, fold, forget, workers, paused                 string
+	facts, open, oldestDue, anyFresh                      string
+	schema                                                string
 }
 
 func renderPostgres(schema string, light bool) postgresSQL {
@@ -120,6 +121,7 @@ func renderPostgres(schema string, light bool) postgresSQL {
 		peekDue:         r.Replace(peekDueSQL),
 		claim:           r.Replace(claimSQL),
 		checkIn:         r.Replace(checkInSQL),
+		checkInDone:     r.Replace(checkInDoneSQL),
 		checkInVerdicts: r.Replace(checkInVerdictsSQL),
 		renew:           r.Replace(renewSQL),
 		agenda:          r.Replace(agendaSQL),
@@ -228,6 +230,15 @@ func into[T any](values *[]T) func(rows pgx.Rows) error {
 		*values, err = pgx.AppendRows((*values)[:0], rows, pgx.RowTo[T])
 		return err
 	}
+}
+
+// scanRow reads an answer of one row. A statement that has failed has none: there
+// Scan itself would crash.
+func scanRow(rows pgx.Rows, dest ...any) error {
+	if !rows.Next() {
+		return rows.Err()
+	}
+	return rows.Scan(dest...)
 }
 
 // turn is as long as a statement may wait for a lock.

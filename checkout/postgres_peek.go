@@ -14,8 +14,7 @@ import (
 // leaves no predicate locks behind. It returns the database's time just before.
 func (s *Postgres) peek(ctx context.Context, look txn.Statement) (now time.Time, err error) {
 	before := txn.Statement{SQL: byIndexSQL, Rows: func(rows pgx.Rows) error {
-		rows.Next()
-		return rows.Scan(&now, nil, nil, nil, nil)
+		return scanRow(rows, &now, nil, nil, nil, nil)
 	}}
 	err = s.pipeline(ctx, pgx.ReadCommitted, before, look)
 	return now, explain("peek", err)
@@ -91,8 +90,7 @@ func (s *Postgres) lowAndHigh(ctx context.Context, sql string) (low, high int64,
 	_, err = s.peek(ctx, txn.Statement{
 		SQL: sql,
 		Rows: func(rows pgx.Rows) error {
-			rows.Next()
-			return rows.Scan(&lowest, &highest)
+			return scanRow(rows, &lowest, &highest)
 		},
 	})
 	if err != nil || lowest == nil || highest == nil {

@@ -96,16 +96,13 @@ func (s *Postgres) hotStatements(near int64) []hotGroup {
 		{name: "peek due", sql: fmt.Sprintf(s.sql.peekDue, windowFor(2*n)), args: pgx.NamedArgs{"from": time.Now().Add(-time.Minute)}, index: queueIndex},
 	}
 	claim := pgx.NamedArgs{"keys": cols.ids, "holder": holder, "lease": lease, "space": s.light, "range": lightOf(cols.ids)}
-	checkIn := pgx.NamedArgs{
-		"ids": cols.ids, "tokens": cols.tokens, "verdicts": cols.verdicts, "results": cols.results,
-		"errors": cols.errors, "delays": cols.delays, "versions": cols.versions, "holder": holder,
-	}
 	renew := pgx.NamedArgs{"lease": lease, "ids": cols.ids, "tokens": cols.tokens, "holder": holder}
 	return []hotGroup{
 		peeking: {settings: []txn.Statement{{SQL: byIndexSQL}}, statements: peeks},
 		writing: {settings: []txn.Statement{settle}, statements: []*hotStatement{
 			{name: "claim", sql: s.sql.claim, args: claim, index: keyIndex},
-			{name: "check in", sql: s.sql.checkIn, args: checkIn, index: keyIndex},
+			{name: "check in done", sql: s.sql.checkInDone, args: cols.doneArgs(), index: keyIndex},
+			{name: "check in", sql: s.sql.checkIn, args: cols.args(), index: keyIndex},
 			{name: "renew", sql: s.sql.renew, args: renew, index: keyIndex},
 		}},
 		watching: {statements: []*hotStatement{

@@ -64,7 +64,7 @@ func (f *fixture) wantFaults(cure string, statements ...string) map[string]check
 
 var (
 	looks = []string{"peek fresh", "fresh bounds", "peek due", "agenda", "newest claim"}
-	keyed = []string{"bounds", "check in", "claim", "renew", "sample"}
+	keyed = []string{"bounds", "check in", "check in done", "claim", "renew", "sample"}
 )
 
 func TestPlansOfABigTableAreFine(t *testing.T) {

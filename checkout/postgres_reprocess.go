@@ -121,8 +121,7 @@ func (s *Postgres) idBounds(ctx context.Context) (least, greatest int64, err err
 	err = s.inOneTrip(ctx, "look for rows", txn.Statement{
 		SQL: `SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM ` + s.sql.schema + `.datasets`,
 		Rows: func(rows pgx.Rows) error {
-			rows.Next()
-			return rows.Scan(&least, &greatest)
+			return scanRow(rows, &least, &greatest)
 		},
 	})
 	return least, greatest, err
@@ -135,8 +134,7 @@ func (s *Postgres) look(ctx context.Context, sel Selection, run *Run, after int6
 	query, args := s.lookQuery(sel, run.CreatedAt, "d.id > $1", after)
 	var last *int64
 	err = s.readOnly(ctx, sel, settle, txn.Statement{SQL: query, Args: args, Rows: func(rows pgx.Rows) error {
-		rows.Next()
-		return rows.Scan(&ids, &last)
+		return scanRow(rows, &ids, &last)
 	}})
 	if err != nil || last == nil {
 		return nil, 0, false, err
@@ -148,8 +146,7 @@ func (s *Postgres) among(ctx context.Context, sel Selection, run *Run, ids []int
 	query, args := s.lookQuery(sel, run.CreatedAt, "d.id = ANY(CAST($1 AS bigint[]))", ids)
 	err = s.readOnly(ctx, sel, settle, txn.Statement{SQL: query, Args: args, Rows: func(rows pgx.Rows) error {
 		var last *int64
-		rows.Next()
-		return rows.Scan(&selected, &last)
+		return scanRow(rows, &selected, &last)
 	}})
 	return selected, err
 }

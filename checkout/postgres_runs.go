@@ -140,8 +140,7 @@ func (s *Postgres) lookAtRun(ctx context.Context, run, after int64) (ids []int64
 		SQL:  fmt.Sprintf(s.sql.lookAtRun, lookRows),
 		Args: []any{pgx.NamedArgs{"after": after, "run": run}},
 		Rows: func(rows pgx.Rows) error {
-			rows.Next()
-			return rows.Scan(&ids, &last)
+			return scanRow(rows, &ids, &last)
 		},
 	})
 	if err != nil || last == nil {
@@ -167,8 +166,7 @@ func (s *Postgres) restore(ctx context.Context, run *Run, ids []int64) error {
 		SQL:  s.sql.restore,
 		Args: []any{pgx.NamedArgs{"ids": ids, "run": run.ID, "writer": runWriter(run.ID)}},
 		Rows: func(rows pgx.Rows) error {
-			rows.Next()
-			return rows.Scan(&run.Restored)
+			return scanRow(rows, &run.Restored)
 		},
 	})
 }

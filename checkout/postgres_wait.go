@@ -40,8 +40,7 @@ func (s *Postgres) exactAgenda(ctx context.Context, besides ...txn.Statement) (m
 	look := txn.Statement{SQL: s.sql.agenda, Rows: func(rows pgx.Rows) error {
 		var next *float64
 		var open bool
-		rows.Next()
-		err := rows.Scan(&next, &open)
+		err := scanRow(rows, &next, &open)
 		agenda = agendaOf(next, open)
 		return err
 	}}

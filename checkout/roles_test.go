@@ -133,6 +133,16 @@ var jobs = map[string]func(f *fixture) error{
 		if claims, err = f.CheckOut(ctx, "w", lease, 1); err != nil {
 			return err
 		}
+		batch = nil
+		for _, c := range claims {
+			batch = append(batch, done(c, `1`)) // without an effect
+		}
+		if _, err := f.CheckIn(ctx, batch); err != nil {
+			return err
+		}
+		if claims, err = f.CheckOut(ctx, "w", lease, 1); err != nil {
+			return err
+		}
 		if err := f.Release(ctx, ticketsOf(claims)); err != nil {
 			return err
 		}
@@ -362,6 +372,30 @@ func TestARoleWithNothingIsToldSo(t *testing.T) {
 	_, err := checkout.OpenPostgres(t.Context(), stranger, f.opts)
 	if !isDenied(err) || errors.Is(err, model.ErrUnavailable) || errors.Is(err, model.ErrSchema) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// The server refuses these only when it carries them out: there is an answer to be
+// read, but no row in it.
+func TestAnAnswerThatFailsIsAnError(t *testing.T) {
+	f := onPostgres(t, checkout.Options{})
+	ids := f.add(2)
+	claim := f.checkOutOne("w", ids[0])
+	poor := f.as("answerless", []string{
+		`GRANT USAGE ON SCHEMA windrow TO {role}`,
+		`GRANT SELECT ON windrow.schema_version, windrow.job TO {role}`,
+	})
+	for name, call := range map[string]func() error{
+		"look ahead": func() error { _, err := poor.Agenda(t.Context()); return err },
+		"check out":  func() error { _, err := poor.CheckOut(t.Context(), "w", lease, 1); return err },
+		"check in": func() error {
+			_, err := poor.CheckIn(t.Context(), []model.CheckIn{done(claim, `1`)})
+			return err
+		},
+	} {
+		if err := call(); !isDenied(err) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
