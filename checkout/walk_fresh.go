@@ -9,11 +9,14 @@ import (
 
 const (
 	// A look spans so many ids at first. Where it finds few keys it has waded through
-	// the index entries of rows finished lately: cheap where the server can forget
-	// them, but a microsecond or more each while somebody holds an old snapshot, and
-	// without a bound each process of a fleet would wade through all of them.
-	shortReach = 16 << 10
+	// the index entries of rows finished lately. That takes some 10 microseconds each
+	// the first time, and while somebody holds an old snapshot every time: without a
+	// bound each process of a fleet would wade through all of them.
+	shortReach = 4 << 10
 	longReach  = 1 << 40
+
+	// A table of fewer ids is looked at as a whole.
+	largeSpan = 16 << 10
 
 	// A look that finds few keys in less than the first has met a gap, so the next
 	// reaches further; one that takes longer than the second, less far.
@@ -22,17 +25,20 @@ const (
 
 	// So many ids are tried to find a place with fresh rows: the second number once
 	// the first has met few. They cost as much as a short look through finished
-	// rows, and show the whole table. (With 1,024 of them 40 processes took 5.3 s over
-	// the last tenth of 300,000 rows, with 256 they took 3.0 s; with 96, 3.1 s.)
+	// rows, and show the whole table.
 	samples     = 64
-	moreSamples = 256
+	moreSamples = 96
 	// So many of the keys that were left to others are tried along with them, and so
-	// many remembered.
-	recalls    = 192
+	// many remembered. They are neighbours, and so cost less.
+	recalls    = 256
 	mostBehind = 4096
 
-	// mostLooks bounds the looks before the claimer is told that there is nothing.
-	mostLooks = 16
+	// mostLooks, and the time that they may take, bound the looks before the claimer is
+	// told that there is nothing. Where looking takes long the server is busy with what
+	// others have in hand, and that is all there is, more often than not: a fleet that
+	// goes on looking takes from those the time to finish it.
+	mostLooks   = 16
+	longestHunt = 100 * time.Millisecond
 )
 
 // walkOn peeks at the next stretch of fresh keys.
@@ -45,10 +51,14 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 	w.gone.add(w.window.First, w.window.Last)
 	w.window = stretch{}
 	window := windowFor(peekBatches * n)
-	if w.span < shortReach {
+	if w.span < largeSpan {
 		return w.lookRound(ctx, window, n)
 	}
-	for range mostLooks {
+	began := time.Now()
+	for look := range mostLooks {
+		if look > 0 && len(w.behind) == 0 && time.Since(began) > longestHunt {
+			return nil
+		}
 		if w.astray {
 			if there, err := w.land(ctx, window); err != nil || !there {
 				return err
@@ -69,7 +79,7 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 // place learns how far the keys go, and puts the cursor somewhere.
 func (w *walker) place(ctx context.Context) error {
 	low, high, ok, err := w.table.bounds(ctx)
-	if err == nil && ok && high-low < shortReach {
+	if err == nil && ok && high-low < largeSpan {
 		low, high, ok, err = w.table.freshBounds(ctx)
 	}
 	if err != nil || !ok {
@@ -78,7 +88,7 @@ func (w *walker) place(ctx context.Context) error {
 	w.low, w.high, w.placed = low-1, high, true
 	w.span = max(w.span, high-low)
 	w.cursor = w.low + rand.Int64N(w.high-w.low)
-	w.astray = w.span >= shortReach
+	w.astray = w.span >= largeSpan
 	return nil
 }
 

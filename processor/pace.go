@@ -20,7 +20,7 @@ type pace struct {
 
 	mean time.Duration // of a handler call, newer ones weighing more; 0 = none has ended
 	size float64       // bytes of a row's data
-	ramp int           // the most to ask for: doubles with each check-out
+	ramp int           // the most to ask for: grows fourfold with each check-out
 
 	calls int64 // what observe was told last
 	spent time.Duration
@@ -108,7 +108,7 @@ func (p *pace) fit(bytes int64) int {
 // claimed is told what a check-out brought. Larger rows are believed at once,
 // smaller ones slowly, for the sake of memory.
 func (p *pace) claimed(rows []model.Claim) {
-	p.ramp = min(2*p.ramp, p.maxBatch)
+	p.ramp = min(4*p.ramp, p.maxBatch)
 	sum := 0
 	for _, r := range rows {
 		sum += len(r.Data)
