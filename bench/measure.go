@@ -160,7 +160,11 @@ func (b *Bench) run(ctx context.Context, p plan, first int64) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	stop := b.progress(fmt.Sprintf("%s %s %s", r.Scenario, r.Subject, r.Case), int64(r.Parameters.Rows), f.finished)
+	total := int64(r.Parameters.Rows)
+	if p.endless {
+		total = 0 // rows don't tell how far it is
+	}
+	stop := b.progress(fmt.Sprintf("%s %s %s", r.Scenario, r.Subject, r.Case), total, f.finished)
 	err = f.run(ctx, func(ctx context.Context) error {
 		if p.meanwhile == nil {
 			return nil

@@ -89,31 +89,36 @@ func (c *checkInColumns) allDone() bool {
 	return true
 }
 
-// rest is the batch without the rows accepted.
-func (c *checkInColumns) rest(accepted []int64) (*checkInColumns, error) {
-	missing := c.without(accepted)
-	return columnsOf(slices.DeleteFunc(slices.Clone(c.batch), func(in model.CheckIn) bool {
-		_, there := slices.BinarySearch(missing, in.ID)
-		return !there
-	}))
-}
-
-func (c *checkInColumns) without(accepted []int64) []int64 {
+// rest is the batch without the tickets that were accepted: of two for one row only
+// the newer can have been.
+func (c *checkInColumns) rest(accepted []int64) *checkInColumns {
 	taken := make(map[int64]bool, len(accepted))
 	for _, id := range accepted {
 		taken[id] = true
 	}
-	return slices.DeleteFunc(slices.Clone(c.ids), func(id int64) bool { return taken[id] })
+	rest := &checkInColumns{holder: c.holder}
+	for i, in := range c.batch {
+		if !taken[in.ID] || c.overtaken(i) {
+			rest.batch = append(rest.batch, in)
+			rest.add(in)
+		}
+	}
+	return rest
 }
 
-func (c *checkInColumns) receipt(missing []int64, rows []rowStanding) model.Receipt {
+// overtaken tells whether a newer ticket for the same row follows in the batch.
+func (c *checkInColumns) overtaken(i int) bool {
+	return i+1 < len(c.batch) && c.batch[i+1].ID == c.batch[i].ID
+}
+
+// receipt tells what became of a batch none of which was accepted.
+func (c *checkInColumns) receipt(rows []rowStanding) model.Receipt {
 	standing := make(map[int64]rowStanding, len(rows))
 	for _, row := range rows {
 		standing[row.ID] = row
 	}
 	var receipt model.Receipt
-	for _, id := range missing {
-		i, _ := slices.BinarySearch(c.ids, id)
+	for i, id := range c.ids {
 		row, there := standing[id]
 		if there && row.settledBy(c.tokens[i], c.holder) {
 			receipt.Replayed++

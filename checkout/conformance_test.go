@@ -299,6 +299,24 @@ func TestABatchOfDoneRowsOfWhichSomeAreNotAccepted(t *testing.T) {
 	})
 }
 
+// A worker that stood still may hold a row twice: the lease ran out, and it took the
+// row again.
+func TestOfTwoTicketsForARowInABatchTheOlderIsLost(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		ids := f.add(2)
+		other, old := f.checkOutOne("a", ids[0]), f.checkOutOne("a", ids[1])
+		f.expireOne(ids[1])
+		newer := f.checkOutOne("a", ids[1])
+		receipt := f.checkIn(done(newer, `"new"`), done(other, `1`), done(old, `"old"`))
+		equal(t, "lost", len(receipt.Lost), 1)
+		equal(t, "the one lost", receipt.Lost[0], old.Ticket())
+		equal(t, "replayed", receipt.Replayed, 0)
+		equal(t, "result", string(f.row(ids[1]).Result), `"new"`)
+		f.wantState(ids[0], model.Done)
+		equal(t, "done by the tallies", f.count(`SELECT sum(done) FROM `+f.table("tallies")), 2)
+	})
+}
+
 func TestNoOldCheckInLandsInANewRound(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		id := f.add(1)[0]

@@ -46,3 +46,19 @@ func TestExhaustedStretches(t *testing.T) {
 		}
 	})
 }
+
+func TestRowsFarApartAreNoSignOfOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		keys  []int64
+		early bool
+	}{
+		"nothing":                 {nil, true},
+		"a remainder at the near": {[]int64{1, 2, 3, 4, 40}, true},
+		"few, but all the way":    {[]int64{10, 50, 90}, false},
+		"only the far end":        {[]int64{99}, false},
+	} {
+		if got := endsEarly(tt.keys, 0, 100); got != tt.early {
+			t.Errorf("%s: got %v, want %v", name, got, tt.early)
+		}
+	}
+}

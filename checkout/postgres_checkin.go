@@ -18,58 +18,59 @@ import (
 // an earlier, unanswered try has settled.
 //
 // An error that wraps model.ErrRefused means that some value in the batch can't
-// be stored, model.ErrEffect that an effect failed; nothing of the batch was stored.
+// be stored, model.ErrEffect that an effect failed; nothing of the batch was stored,
+// but for this: of a batch without effects of which a run wants some rows again, and
+// one of those is refused, the others may have been.
 func (s *Postgres) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error) {
-	var receipt model.Receipt
 	if len(batch) == 0 {
-		return receipt, nil
+		return model.Receipt{}, nil
 	}
-	cols, err := columnsOf(batch)
+	left, err := columnsOf(batch)
 	if err != nil {
-		return receipt, err
+		return model.Receipt{}, err
 	}
-	var accepted []int64
-	switch {
-	case hasEffects(batch):
-		accepted, err = s.checkInWithEffects(ctx, cols)
-	case cols.allDone():
-		if cols, err = s.checkInDone(ctx, cols); err != nil || len(cols.ids) == 0 {
-			return receipt, err
-		}
-		fallthrough
-	default:
-		err = s.inOneTrip(ctx, "check in", settleCheckIn, txn.Statement{
-			SQL:  s.sql.checkIn,
-			Args: []any{cols.args()},
-			Rows: into(&accepted),
-		})
+	if hasEffects(batch) {
+		left, err = s.checkInWithEffects(ctx, left)
+	} else {
+		left, err = s.checkInPlainly(ctx, left)
 	}
-	if err != nil || len(accepted) == len(cols.ids) {
-		return receipt, err
+	if err != nil || len(left.ids) == 0 {
+		return model.Receipt{}, err
 	}
-	return s.verdictsOn(ctx, cols, accepted)
+	return s.verdictsOn(ctx, left)
 }
 
-// checkInDone stores a batch of which every row is done, as nearly all batches are,
-// and returns what it has left to checkInSQL: rows that a run wants again, and those
-// that would not be accepted there either.
+// checkInPlainly stores a batch without effects, and returns what was not accepted. A
+// batch of which every row is done, as nearly all are, is left to a shorter statement,
+// all but the rows that a run wants again.
+func (s *Postgres) checkInPlainly(ctx context.Context, cols *checkInColumns) (left *checkInColumns, err error) {
+	if cols.allDone() {
+		if cols, err = s.checkInDone(ctx, cols); err != nil || len(cols.ids) == 0 {
+			return cols, err
+		}
+	}
+	var accepted []int64
+	err = s.inOneTrip(ctx, "check in", settleCheckIn, txn.Statement{
+		SQL:  s.sql.checkIn,
+		Args: []any{cols.args()},
+		Rows: into(&accepted),
+	})
+	return cols.rest(accepted), err
+}
+
+// checkInDone carries out checkInDoneSQL, and returns what that did not accept.
 func (s *Postgres) checkInDone(ctx context.Context, cols *checkInColumns) (left *checkInColumns, err error) {
 	var n int
 	var accepted []int64
 	err = s.inOneTrip(ctx, "check in", settleCheckIn, txn.Statement{
 		SQL:  s.sql.checkInDone,
 		Args: []any{cols.doneArgs()},
-		Rows: func(rows pgx.Rows) error {
-			return scanRow(rows, &n, &accepted)
-		},
+		Rows: func(rows pgx.Rows) error { return scanRow(rows, &n, &accepted) },
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case n == len(cols.ids):
-		return &checkInColumns{}, nil
+	if err != nil || n == len(cols.ids) {
+		return &checkInColumns{}, err
 	}
-	return cols.rest(accepted)
+	return cols.rest(accepted), nil
 }
 
 // checkInDoneSQL is what checkInSQL does for rows that are done and that no run wants
@@ -220,14 +221,13 @@ func (c *checkInColumns) args() pgx.NamedArgs {
 	}
 }
 
-// verdictsOn tells the tickets that did not come back apart: those stored by an
+// verdictsOn tells the tickets that were not accepted apart: those stored by an
 // earlier, unanswered try of the same check-in, and those lost.
-func (s *Postgres) verdictsOn(ctx context.Context, cols *checkInColumns, accepted []int64) (model.Receipt, error) {
-	missing := cols.without(accepted)
+func (s *Postgres) verdictsOn(ctx context.Context, left *checkInColumns) (model.Receipt, error) {
 	var rows []rowStanding
 	err := s.inOneTrip(ctx, "check in", settle, txn.Statement{
 		SQL:  s.sql.checkInVerdicts,
-		Args: []any{pgx.NamedArgs{"ids": missing}},
+		Args: []any{pgx.NamedArgs{"ids": left.ids}},
 		Rows: func(answer pgx.Rows) (err error) {
 			rows, err = pgx.CollectRows(answer, pgx.RowToStructByPos[rowStanding])
 			return err
@@ -236,7 +236,7 @@ func (s *Postgres) verdictsOn(ctx context.Context, cols *checkInColumns, accepte
 	if err != nil {
 		return model.Receipt{}, err
 	}
-	return cols.receipt(missing, rows), nil
+	return left.receipt(rows), nil
 }
 
 const checkInVerdictsSQL = `

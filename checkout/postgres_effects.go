@@ -11,12 +11,12 @@ import (
 )
 
 // checkInWithEffects stores the columns and runs the effects of the rows that it
-// changed, in one transaction.
+// changed, in one transaction, and returns what was not accepted.
 //
 // It keeps out of the pipelines' turn: they would wait for what the effects do.
-func (s *Postgres) checkInWithEffects(ctx context.Context, cols *checkInColumns) ([]int64, error) {
+func (s *Postgres) checkInWithEffects(ctx context.Context, cols *checkInColumns) (left *checkInColumns, err error) {
 	var accepted []int64
-	err := settling{transact: txn.ReadCommitted, store: func(tx *gorm.DB) ([]effect, error) {
+	err = settling{transact: txn.ReadCommitted, store: func(tx *gorm.DB) ([]effect, error) {
 		got, err := s.checkInOpenly(ctx, tx, cols)
 		if err != nil {
 			return nil, err
@@ -24,7 +24,7 @@ func (s *Postgres) checkInWithEffects(ctx context.Context, cols *checkInColumns)
 		accepted = got
 		return cols.effectsOf(got), nil
 	}}.run(ctx, s.db, s.opts)
-	return accepted, err
+	return cols.rest(accepted), err
 }
 
 // checkInOpenly is the check-in's UPDATE in a transaction that goes on. It leaves
@@ -81,8 +81,7 @@ func (c *checkInColumns) effectsOf(accepted []int64) []effect {
 	}
 	var due []effect
 	for i, in := range c.batch {
-		overtaken := i+1 < len(c.batch) && c.batch[i+1].ID == in.ID
-		if taken[in.ID] && !overtaken {
+		if taken[in.ID] && !c.overtaken(i) {
 			due = appendEffect(due, in)
 		}
 	}

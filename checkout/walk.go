@@ -89,6 +89,7 @@ type walker struct {
 	gone   exhausted
 	cursor int64 // peeked up to here
 	placed bool  // the cursor has been put somewhere in [low, high]
+	begun  bool  // it has been before
 	low    int64 // no fresh key at or below it when last seen
 	high   int64
 	span   int64     // ids between low and high, at most so far

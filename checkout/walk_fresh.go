@@ -9,11 +9,13 @@ import (
 
 const (
 	// A look spans so many ids at first. Where it finds few keys it has waded through
-	// the index entries of rows finished lately. That takes some 10 microseconds each
-	// the first time, and while somebody holds an old snapshot every time: without a
-	// bound each process of a fleet would wade through all of them.
+	// the index entries of rows finished lately, and the server had to read those rows:
+	// once each, but every time while somebody holds an old snapshot. Without a bound
+	// each process of a fleet would wade through all of them.
 	shortReach = 4 << 10
 	longReach  = 1 << 40
+	// Who goes hungry looks so far at least, however long it takes.
+	hungryReach = 64 << 10
 
 	// A table of fewer ids is looked at as a whole.
 	largeSpan = 16 << 10
@@ -39,6 +41,9 @@ const (
 	// goes on looking takes from those the time to finish it.
 	mostLooks   = 16
 	longestHunt = 100 * time.Millisecond
+	// A walker that has found nothing for so long is hungry: then what is left may well
+	// be rows that nobody has in view.
+	hungryAfter = 5 * time.Second
 )
 
 // walkOn peeks at the next stretch of fresh keys.
@@ -56,7 +61,7 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 	}
 	began := time.Now()
 	for look := range mostLooks {
-		if look > 0 && len(w.behind) == 0 && time.Since(began) > longestHunt {
+		if look > 0 && len(w.behind) == 0 && time.Since(began) > longestHunt && !w.hungry() {
 			return nil
 		}
 		if w.astray {
@@ -88,7 +93,8 @@ func (w *walker) place(ctx context.Context) error {
 	w.low, w.high, w.placed = low-1, high, true
 	w.span = max(w.span, high-low)
 	w.cursor = w.low + rand.Int64N(w.high-w.low)
-	w.astray = w.span >= largeSpan
+	w.astray = w.span >= largeSpan && w.begun // a fleet that begins finds rows anywhere
+	w.begun = true
 	return nil
 }
 
@@ -168,7 +174,7 @@ func (w *walker) lookAhead(ctx context.Context, window, n int) error {
 	}
 	w.cursor = upTo
 	if len(keys) < window/2 {
-		w.astray = true // somebody else has been here
+		w.astray = endsEarly(keys, from, min(upTo, w.high)) // somebody else has been here
 		w.adjustReach(time.Since(began))
 	}
 	if len(keys) == 0 {
@@ -186,14 +192,30 @@ func (w *walker) lookAhead(ctx context.Context, window, n int) error {
 	return nil
 }
 
+// endsEarly tells whether the keys found between two ids leave the last part of the
+// way empty. Rows far apart, as when some of a table are put back, do not.
+func endsEarly(keys []int64, from, to int64) bool {
+	return len(keys) == 0 || keys[len(keys)-1] < to-(to-from)/4
+}
+
+// hungry tells whether nothing has been found for long.
+func (w *walker) hungry() bool {
+	return !w.missed.IsZero() && time.Since(w.missed) > hungryAfter
+}
+
 // adjustReach is told how long a look took that found little.
 func (w *walker) adjustReach(took time.Duration) {
+	least := int64(shortReach)
+	if w.hungry() {
+		least = hungryReach
+	}
 	switch {
 	case took < cheapLook:
 		w.reach = min(w.reach*4, longReach)
 	case took > dearLook:
-		w.reach = max(w.reach/4, shortReach)
+		w.reach = w.reach / 4
 	}
+	w.reach = max(w.reach, least)
 }
 
 // lookRound peeks in a table that one look can span: from the cursor to the end,
@@ -258,7 +280,7 @@ func (w *walker) jump(tried []int64) {
 	w.window = stretch{}
 	w.nextLook = time.Time{}
 	w.astray = true
-	if w.span < shortReach && w.placed {
+	if w.span < largeSpan && w.placed {
 		w.cursor, w.blind = w.low+rand.Int64N(w.high-w.low), true
 	}
 }

@@ -15,9 +15,9 @@ type Store interface {
 	// CheckOut hands out up to n rows to holder for lease. Fewer, or none, is
 	// normal. It deals with conflicts itself.
 	CheckOut(ctx context.Context, holder string, lease time.Duration, n int) ([]model.Claim, error)
-	// CheckIn stores outcomes and runs their effects, in one transaction. The same
-	// batch may be sent again when its answer was lost. If an effect fails, nothing
-	// is stored, and the error is model.ErrEffect.
+	// CheckIn stores outcomes; with effects in one transaction, in which it runs them.
+	// The same batch may be sent again when its answer was lost, or some of it was
+	// refused. If an effect fails, nothing is stored, and the error is model.ErrEffect.
 	CheckIn(ctx context.Context, batch []model.CheckIn) (model.Receipt, error)
 	// Renew makes claims safe for lease from now, and returns those that are
 	// held no more.
