@@ -95,6 +95,8 @@ type walker struct {
 	span   int64     // ids between low and high, at most so far
 	reach  int64     // how many ids a look spans at most
 	behind []int64   // keys that were left to others; the newest last
+	edges  []int64   // before which fresh rows may have been left; the newest last
+	landed bool      // the cursor has been put where it is, not walked there
 	astray bool      // the cursor has to be put elsewhere before the next look
 	blind  bool      // it was, and whether anything is there isn't known
 	sparse bool      // the last samples met few fresh rows: take more
@@ -187,7 +189,7 @@ func (w *walker) large() bool {
 // beginning.
 func (w *walker) forget() {
 	w.placed = false
-	w.gone, w.window, w.behind = nil, stretch{}, nil
+	w.gone, w.window, w.behind, w.edges = nil, stretch{}, nil, nil
 	w.watermark, w.spreadTo = model.Sentinel, time.Time{}
 	w.nextLook = time.Time{}
 	w.fullLook = time.Now().Add(fullLookEvery)

@@ -32,8 +32,10 @@ const (
 	moreSamples = 96
 	// So many of the keys that were left to others are tried along with them, and so
 	// many remembered. They are neighbours, and so cost less.
-	recalls    = 256
-	mostBehind = 4096
+	recalls     = 256
+	moreRecalls = 2048
+	mostBehind  = 4096
+	mostEdges   = 64
 
 	// mostLooks, and the time that they may take, bound the looks before the claimer is
 	// told that there is nothing. Where looking takes long the server is busy with what
@@ -94,7 +96,7 @@ func (w *walker) place(ctx context.Context) error {
 	w.span = max(w.span, high-low)
 	w.cursor = w.low + rand.Int64N(w.high-w.low)
 	w.astray = w.span >= largeSpan && w.begun // a fleet that begins finds rows anywhere
-	w.begun = true
+	w.begun, w.landed = true, true
 	return nil
 }
 
@@ -103,9 +105,10 @@ func (w *walker) place(ctx context.Context) error {
 // there are none of these either, the cursor is put anywhere that isn't known to be
 // finished. It returns false if that is nowhere.
 func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
-	recalled := w.behind[max(0, len(w.behind)-recalls):]
-	ids := slices.Clone(recalled)
-	for range w.samples() {
+	tries, recall := w.samples()
+	recalled := w.behind[max(0, len(w.behind)-recall):]
+	ids := slices.Concat(recalled, w.edges)
+	for range tries {
 		after, ok := w.gone.somewhere(w.low, w.high)
 		if !ok {
 			break
@@ -121,6 +124,7 @@ func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
 	}
 	w.behind = w.behind[:len(w.behind)-len(recalled)]
 	left, hits := partition(fresh, recalled)
+	w.edges = slices.DeleteFunc(w.edges, func(id int64) bool { return !slices.Contains(hits, id) })
 	w.sparse = len(hits) < 4
 	switch {
 	case len(hits) > 0: // a little before, so that no small remainder is left there
@@ -134,15 +138,26 @@ func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
 	default:
 		w.cursor = ids[len(ids)-1] - 1
 	}
-	w.astray, w.blind = false, len(hits) == 0
+	w.astray, w.blind, w.landed = false, len(hits) == 0, true
 	return true, nil
 }
 
-func (w *walker) samples() int {
+// samples is how many random ids, and how many of those left behind, are tried.
+func (w *walker) samples() (tries, recall int) {
 	if w.sparse {
-		return moreSamples
+		return moreSamples, moreRecalls
 	}
-	return samples
+	return samples, recalls
+}
+
+// noteEdge remembers where a landing came down amid fresh rows: those before it may
+// become a small remainder, which nobody would come upon by chance.
+func (w *walker) noteEdge(from int64, keys []int64) {
+	if w.landed && len(keys) > 0 && keys[0] == from+1 && from > w.low {
+		w.edges = append(w.edges, from)
+		w.edges = w.edges[max(0, len(w.edges)-mostEdges):]
+	}
+	w.landed = false
 }
 
 // partition splits ids into those that are among some and the others, each in order.
@@ -172,6 +187,7 @@ func (w *walker) lookAhead(ctx context.Context, window, n int) error {
 	if err != nil {
 		return err
 	}
+	w.noteEdge(from, keys)
 	w.cursor = upTo
 	if len(keys) < window/2 {
 		w.astray = endsEarly(keys, from, min(upTo, w.high)) // somebody else has been here
