@@ -22,17 +22,19 @@
 // meets fresh rows. Looking for them by the index would be dear, above all while
 // somebody holds an old snapshot, since the entries of all rows finished lately have
 // to be waded through, by each process of the fleet. So a look reaches no further than
-// some 4,000 ids while it takes long and finds little; a walker remembers which stretches it has
-// seen finished, and the keys that it left to others, which are tried before it
-// looks blindly. What is put back behind its back it meets when nothing is left
-// elsewhere, and once a minute. (8 processes draining 500,000 rows beside an old
-// snapshot, a run of each: 24,500 rows/s with unbounded looks, 34,900 with looks of up
-// to 16,000 ids.)
+// some 4,000 ids while it takes long and finds little; a walker remembers which
+// stretches it has seen finished, and where rows may have been left: the keys that it
+// left to others, and those before a place where it landed amid fresh rows. These are
+// tried before it looks blindly. What is put back behind its back it meets when nothing
+// is left elsewhere, and once a minute. (8 processes draining 500,000 rows beside an
+// old snapshot, a run of each: 24,500 rows/s with unbounded looks, 34,900 with looks of
+// up to 16,000 ids.)
 //
-// Who has looked in vain for a tenth of a second rests, for the first five seconds. In the tail all that is left
-// are the rows that others have in view, and a fleet that goes on looking takes the
-// server's time from those: of 300,000 rows 40 processes took 3.8 s for the last tenth,
-// the median of 11 runs, half of it for looks; 3.0 s, of 6 runs, since they rest.
+// Who has looked in vain for a tenth of a second rests, for the first five seconds. In
+// the tail all that is left are the rows that others have in view, and a fleet that
+// goes on looking takes the server's time from those: of 300,000 rows 40 processes took
+// 3.8 s for the last tenth, the median of 11 runs, half of it for looks; 3.0 s, of 6
+// runs, since they rest.
 //
 // Claim by key. One UPDATE over exactly those keys in a SERIALIZABLE transaction,
 // guarded by "not processed and available", returns the rows that were still

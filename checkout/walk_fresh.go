@@ -30,8 +30,9 @@ const (
 	// rows, and show the whole table.
 	samples     = 64
 	moreSamples = 96
-	// So many of the keys that were left to others are tried along with them, and so
-	// many remembered. They are neighbours, and so cost less.
+	// So many of the keys that were left to others are tried along with them, the second
+	// number once rows are few, and so many remembered. They are neighbours, and so cost
+	// less. Of places where a landing came down amid fresh rows fewer are remembered.
 	recalls     = 256
 	moreRecalls = 2048
 	mostBehind  = 4096
