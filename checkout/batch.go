@@ -106,7 +106,8 @@ func (c *checkInColumns) rest(accepted []int64) *checkInColumns {
 	return rest
 }
 
-// overtaken tells whether a newer ticket for the same row follows in the batch.
+// overtaken tells whether a newer ticket for the same row, or the same one once more,
+// follows in the batch.
 func (c *checkInColumns) overtaken(i int) bool {
 	return i+1 < len(c.batch) && c.batch[i+1].ID == c.batch[i].ID
 }

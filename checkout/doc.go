@@ -30,7 +30,8 @@
 // old snapshot, a run of each: 24,500 rows/s with unbounded looks, 34,900 with looks of
 // up to 16,000 ids.)
 //
-// Who has looked in vain for a tenth of a second rests, for the first five seconds. In
+// Who has looked in vain for a tenth of a second rests. (Only after five seconds without
+// a row it looks for longer, and further: what is left may be rows that nobody knows.) In
 // the tail all that is left are the rows that others have in view, and a fleet that
 // goes on looking takes the server's time from those: of 300,000 rows 40 processes took
 // 3.8 s for the last tenth, the median of 11 runs, half of it for looks; 3.0 s, of 6
@@ -72,8 +73,8 @@
 // renewal and release carry token and holder in their WHERE, so that once a newer
 // claim exists, the older can change nothing. A check-in may be sent again when
 // its answer was lost: a row that stands as the check-in leaves it counts as
-// stored, any other as lost. Of a batch that is done but for rows that a run wants
-// again, these are stored by a transaction of their own.
+// stored, any other as lost. Of a batch all of whose rows are done, those that a run
+// wants again are stored by a transaction of their own.
 //
 // A check-in with effects is the one transaction here that stays open between its
 // statements: the same guarded UPDATE, then the effects of just those rows that it

@@ -107,6 +107,7 @@ func TestOnlyTheRowsThatACheckInSettlesHaveTheirEffects(t *testing.T) {
 			writing(done(c[2], `2`)), with(done(c[3], `"old"`), func(*gorm.DB) error { return errors.New("the old ticket's effect") }))
 		f.wantEffects(c[0].ID, c[3].ID)
 		equal(t, "replayed", receipt.Replayed, 1)
+		equal(t, "lost", len(receipt.Lost), 2)
 		if !slices.Contains(receipt.Lost, c[2].Ticket()) || slices.Contains(receipt.Lost, c[0].Ticket()) {
 			t.Fatalf("lost: %v", receipt.Lost)
 		}

@@ -50,6 +50,9 @@ func (e exhausted) beyond(id int64) int64 {
 	return id
 }
 
+// has tells whether id lies in an exhausted stretch.
+func (e exhausted) has(id int64) bool { return e.beyond(id-1) != id-1 }
+
 // next returns where the next exhausted stretch above id begins, or afterAll.
 func (e exhausted) next(id int64) int64 {
 	for _, s := range e {

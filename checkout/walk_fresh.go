@@ -47,6 +47,7 @@ const (
 	// A walker that has found nothing for so long is hungry: then what is left may well
 	// be rows that nobody has in view.
 	hungryAfter = 5 * time.Second
+	hungryHunt  = time.Second
 )
 
 // walkOn peeks at the next stretch of fresh keys.
@@ -64,7 +65,7 @@ func (w *walker) walkOn(ctx context.Context, n int) error {
 	}
 	began := time.Now()
 	for look := range mostLooks {
-		if look > 0 && len(w.behind) == 0 && time.Since(began) > longestHunt && !w.hungry() {
+		if look > 0 && len(w.behind) == 0 && time.Since(began) > w.patience() {
 			return nil
 		}
 		if w.astray {
@@ -101,21 +102,16 @@ func (w *walker) place(ctx context.Context) error {
 	return nil
 }
 
-// land puts the cursor where there are fresh rows. If those are too few to be come
-// upon by chance, the next to be tried are those that had been left to others; if
-// there are none of these either, the cursor is put anywhere that isn't known to be
-// finished. It returns false if that is nowhere.
+// land puts the cursor where there are fresh rows, of random places and of those to
+// come back to. If there are none, the next to be tried are the keys that had been left
+// to others; if there are none of these either, the cursor is put anywhere that isn't
+// known to be finished. It returns false if that is nowhere.
 func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
 	tries, recall := w.samples()
 	recalled := w.behind[max(0, len(w.behind)-recall):]
-	ids := slices.Concat(recalled, w.edges)
-	for range tries {
-		after, ok := w.gone.somewhere(w.low, w.high)
-		if !ok {
-			break
-		}
-		ids = append(ids, after+1)
-	}
+	w.edges = slices.DeleteFunc(w.edges, w.gone.has)
+	random := w.anywhere(tries)
+	ids := slices.Concat(recalled, w.edges, random)
 	if len(ids) == 0 {
 		return false, nil
 	}
@@ -125,8 +121,8 @@ func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
 	}
 	w.behind = w.behind[:len(w.behind)-len(recalled)]
 	left, hits := partition(fresh, recalled)
-	w.edges = slices.DeleteFunc(w.edges, func(id int64) bool { return !slices.Contains(hits, id) })
-	w.sparse = len(hits) < 4
+	w.edges, _ = partition(hits, w.edges)
+	w.sparse = len(hits)-len(w.edges) < 4
 	switch {
 	case len(hits) > 0: // a little before, so that no small remainder is left there
 		w.behind = append(w.behind, left...)
@@ -134,13 +130,26 @@ func (w *walker) land(ctx context.Context, window int) (there bool, err error) {
 	case len(left) > 0:
 		w.fresh, w.window = left, stretch{}
 		return true, nil
-	case len(ids) == len(recalled):
+	case len(random) == 0:
 		return len(w.behind) > 0, nil
 	default:
-		w.cursor = ids[len(ids)-1] - 1
+		w.cursor = random[0] - 1
 	}
 	w.astray, w.blind, w.landed = false, len(hits) == 0, true
 	return true, nil
+}
+
+// anywhere returns up to n random ids that aren't known to be finished.
+func (w *walker) anywhere(n int) []int64 {
+	var ids []int64
+	for range n {
+		after, ok := w.gone.somewhere(w.low, w.high)
+		if !ok {
+			break
+		}
+		ids = append(ids, after+1)
+	}
+	return ids
 }
 
 // samples is how many random ids, and how many of those left behind, are tried.
@@ -154,7 +163,7 @@ func (w *walker) samples() (tries, recall int) {
 // noteEdge remembers where a landing came down amid fresh rows: those before it may
 // become a small remainder, which nobody would come upon by chance.
 func (w *walker) noteEdge(from int64, keys []int64) {
-	if w.landed && len(keys) > 0 && keys[0] == from+1 && from > w.low {
+	if w.landed && len(keys) > 0 && keys[0] == from+1 && from > w.low && !w.gone.has(from) {
 		w.edges = append(w.edges, from)
 		w.edges = w.edges[max(0, len(w.edges)-mostEdges):]
 	}
@@ -189,9 +198,10 @@ func (w *walker) lookAhead(ctx context.Context, window, n int) error {
 		return err
 	}
 	w.noteEdge(from, keys)
-	w.cursor = upTo
+	w.cursor = min(upTo, w.high)
 	if len(keys) < window/2 {
-		w.astray = endsEarly(keys, from, min(upTo, w.high)) // somebody else has been here
+		// Somebody else has been here, or this is the end.
+		w.astray = upTo >= w.high || endsEarly(keys, from, upTo)
 		w.adjustReach(time.Since(began))
 	}
 	if len(keys) == 0 {
@@ -218,6 +228,14 @@ func endsEarly(keys []int64, from, to int64) bool {
 // hungry tells whether nothing has been found for long.
 func (w *walker) hungry() bool {
 	return !w.missed.IsZero() && time.Since(w.missed) > hungryAfter
+}
+
+// patience is how long the looks may take that find nothing.
+func (w *walker) patience() time.Duration {
+	if w.hungry() {
+		return hungryHunt
+	}
+	return longestHunt
 }
 
 // adjustReach is told how long a look took that found little.
