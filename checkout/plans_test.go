@@ -27,6 +27,7 @@ var hot = map[string]struct {
 	"newest claim":  {"ORDER BY available_at DESC, id DESC\nLIMIT 1", peeks},
 	"claim":         {"attempts = d.attempts + 1", byKey},
 	"check in":      {"is_processed = u.verdict <= 2", byKey},
+	"check in done": {"THEN ARRAY(SELECT id FROM settled)", byKey},
 	"renew":         {"SET available_at = clock_timestamp()", byKey},
 	"what was lost": {"SELECT id, checkouts, is_processed, checked_out_by", byKey},
 	"put back":      {"WITH picked AS", byKeyOrFailed},

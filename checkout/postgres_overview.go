@@ -43,25 +43,20 @@ func (s *Postgres) overviewFacts(ctx context.Context) (*overviewFacts, error) {
 func (s *Postgres) countOpen(tx *gorm.DB, facts *overviewFacts) error {
 	facts.open = noneOpen()
 	var due float64
-	seen, err := inTime(tx, &due, s.sql.oldestDue, sql.Named("now", facts.Now))
+	_, err := inTime(tx, &due, s.sql.oldestDue, sql.Named("now", facts.Now))
 	if err != nil {
 		return err
 	}
 	facts.due = fromSeconds(due)
 	epoch, end := time.Unix(0, 0).UTC(), facts.Now.AddDate(1000, 0, 0)
-	ranges := []struct {
+	for _, r := range []struct {
 		after, upTo time.Time
 		states      []model.State
 	}{
 		{epoch, facts.Now, []model.State{model.Expired}},
 		{facts.Now, facts.Until, []model.State{model.InFlight, model.Waiting}},
 		{facts.Until, end, []model.State{model.InFlight, model.Waiting}},
-	}
-	if !seen { // where the first can't be found in time, all can't be counted
-		facts.lacks(ranges[0].states...)
-		ranges = ranges[1:]
-	}
-	for _, r := range ranges {
+	} {
 		var rows []openCount
 		switch ok, err := inTime(tx, &rows, s.sql.open, facts.Now, r.after, r.upTo); {
 		case err != nil:

@@ -57,7 +57,7 @@ func TestACheckInCutAtCommitIsAppliedOnce(t *testing.T) {
 			b := p.table()
 			b.watch()
 			proxy, through := pgtest.Proxy(t, p.database)
-			proxy.CutAtCommit(2, when, "is_processed = u.verdict")
+			proxy.CutAtCommit(2, when, "WITH settled AS")
 			p.database = through
 			// The lease is long: rows of a worker that went wrong would not be back in time.
 			worker := p.start("work", "--until-empty", "--lease", "10m", "--max-batch", "20", "--jq", doubling)
