@@ -92,10 +92,7 @@ func (c *checkInColumns) allDone() bool {
 // rest is the batch without the tickets that were accepted: of two for one row only
 // the newer can have been.
 func (c *checkInColumns) rest(accepted []int64) *checkInColumns {
-	taken := make(map[int64]bool, len(accepted))
-	for _, id := range accepted {
-		taken[id] = true
-	}
+	taken := setOf(accepted)
 	rest := &checkInColumns{holder: c.holder}
 	for i, in := range c.batch {
 		if !taken[in.ID] || c.overtaken(i) {
@@ -130,6 +127,14 @@ func (c *checkInColumns) receipt(rows []rowStanding) model.Receipt {
 	return receipt
 }
 
+func setOf(ids []int64) map[int64]bool {
+	set := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
 func releases(tickets []model.Ticket) []model.CheckIn {
 	batch := make([]model.CheckIn, len(tickets))
 	for i, t := range tickets {
@@ -154,9 +159,6 @@ func ticketsWithout(tickets []model.Ticket, renewed []int64) []model.Ticket {
 	if len(renewed) == len(tickets) {
 		return nil
 	}
-	kept := make(map[int64]bool, len(renewed))
-	for _, id := range renewed {
-		kept[id] = true
-	}
+	kept := setOf(renewed)
 	return slices.DeleteFunc(slices.Clone(tickets), func(t model.Ticket) bool { return kept[t.ID] })
 }

@@ -75,10 +75,7 @@ func scanIDs(rows *sql.Rows, n int) ([]int64, error) {
 // effectsOf returns the effects of the accepted rows in the order of ids. Of two
 // tickets for one row only the newer can have been accepted: it comes last.
 func (c *checkInColumns) effectsOf(accepted []int64) []effect {
-	taken := make(map[int64]bool, len(accepted))
-	for _, id := range accepted {
-		taken[id] = true
-	}
+	taken := setOf(accepted)
 	var due []effect
 	for i, in := range c.batch {
 		if taken[in.ID] && !c.overtaken(i) {

@@ -44,8 +44,8 @@ const (
 	// goes on looking takes from those the time to finish it.
 	mostLooks   = 16
 	longestHunt = 100 * time.Millisecond
-	// A walker that has found nothing for so long is hungry: then what is left may well
-	// be rows that nobody has in view.
+	// A walker that has found nothing for so long is hungry, and looks for longer: then
+	// what is left may well be rows that nobody has in view.
 	hungryAfter = 5 * time.Second
 	hungryHunt  = time.Second
 )
