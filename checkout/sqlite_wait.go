@@ -60,11 +60,13 @@ func untilAllReport(now time.Time, least time.Duration) time.Duration {
 }
 
 // sqliteAgendaSQL asks for a first row instead of EXISTS, which would be planned as
-// a scan of the whole table once most of it is processed.
+// a scan of the whole table once most of it is processed. The clock that rows are
+// compared with goes by milliseconds: a row comes due with the first that is not before
+// its time.
 const sqliteAgendaSQL = `
 SELECT
 	(
-		SELECT (available_at - ` + nowSQL + `) / 1e6
+		SELECT ((available_at + 999) / 1000 * 1000 - ` + nowSQL + `) / 1e6
 		FROM datasets
 		WHERE NOT is_processed
 		ORDER BY available_at, id
@@ -112,7 +114,8 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 		}
 		took := time.Since(began)
 		if agenda.Next >= 0 {
-			deadline = earliest(deadline, began.Add(agenda.Next))
+			// Counted from the answer on: who comes too early finds nothing.
+			deadline = earliest(deadline, began.Add(took+agenda.Next))
 		}
 		until := deadline
 		if !again.IsZero() {
