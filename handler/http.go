@@ -64,7 +64,7 @@ type HTTP struct {
 	target      *url.URL
 	header      http.Header
 	host        string // the Host header, if not the target's
-	redactor    *strings.Replacer
+	redactor    redactor
 	transport   *http.Transport
 	hangUp      context.CancelFunc
 	fingerprint string

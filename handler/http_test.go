@@ -337,6 +337,27 @@ func TestHTTPOtherRedirectsAreErrors(t *testing.T) {
 	}
 }
 
+// Services that answer in JSON escape what they quote, each in its own way.
+func TestHTTPSecretsInJSONAreInNoError(t *testing.T) {
+	const key = `k/ey"<é+😀>sec/ret`
+	for _, quoted := range []string{
+		`k/ey\"<é+😀>sec/ret`,
+		`k\/ey\"<é+😀>sec\/ret`,
+		`k/ey\"\u003cé+😀\u003esec/ret`,
+		`k\/ey\u0022\u003C\u00E9\u002B\uD83D\uDE00\u003Esec\/ret`,
+		`k\/ey\"<\u00e9+\ud83d\ude00>sec\/ret`,
+	} {
+		h := newHTTP(t, handler.HTTPOptions{
+			URL:     serve(t, respond(400, `{"error": "unknown key `+quoted+`, a <br> and a \u003cbr\u003e"}`)) + "/?short=%3Cbr%3E",
+			Headers: []string{"X-Key: " + key},
+		})
+		_, err := h.Handle(t.Context(), row("{}"))
+		if want := `unknown key ***, a <br> and a \u003cbr\u003e`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", quoted, err, want)
+		}
+	}
+}
+
 func TestHTTPSecretsAreInNoError(t *testing.T) {
 	echo := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(400)
