@@ -106,8 +106,12 @@ func agendaOf(next *float64, open bool) model.Agenda {
 	if next == nil {
 		return model.Agenda{Next: -1}
 	}
-	return model.Agenda{Next: max(0, time.Duration(*next*float64(time.Second))), Open: open}
+	seconds := min(max(0, *next), farOff.Seconds())
+	return model.Agenda{Next: time.Duration(seconds * float64(time.Second)), Open: open}
 }
+
+// farOff is as good as for ever; a time.Duration is no good for more than 292 years.
+const farOff = 100 * 365 * 24 * time.Hour
 
 // agendaSQL asks for a first row instead of EXISTS, which would be planned as a
 // scan of the whole table once most of it is processed.

@@ -115,7 +115,7 @@ func (s *SQLite) Wait(ctx context.Context, d time.Duration) error {
 		took := time.Since(began)
 		if agenda.Next >= 0 {
 			// Counted from the answer on: who comes too early finds nothing.
-			deadline = earliest(deadline, began.Add(took+agenda.Next))
+			deadline = earliest(deadline, time.Now().Add(agenda.Next))
 		}
 		until := deadline
 		if !again.IsZero() {
