@@ -299,6 +299,66 @@ func TestABatchOfDoneRowsOfWhichSomeAreNotAccepted(t *testing.T) {
 	})
 }
 
+// Each alone, since a batch may be stored in another way once some row of it is not
+// accepted.
+func TestADoneRowThatIsNotAccepted(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		ids := f.add(3)
+		for name, outdate := range map[string]func(c model.Claim) (model.Claim, model.State){
+			"an older claim": func(c model.Claim) (model.Claim, model.State) {
+				f.expireOne(c.ID)
+				f.checkOutOne("a", c.ID)
+				return c, model.InFlight
+			},
+			"somebody else's claim": func(c model.Claim) (model.Claim, model.State) {
+				c.Holder = "b"
+				return c, model.InFlight
+			},
+			"failed since": func(c model.Claim) (model.Claim, model.State) {
+				f.expireOne(c.ID)
+				f.checkIn(failed(f.checkOutOne("b", c.ID), "no"))
+				return c, model.Failed
+			},
+		} {
+			old, want := outdate(f.checkOutOne("a", ids[0]))
+			ids = ids[1:]
+			receipt := f.checkIn(done(old, `1`))
+			if len(receipt.Lost) != 1 || receipt.Lost[0] != old.Ticket() || receipt.Replayed != 0 {
+				t.Errorf("%s: %+v", name, receipt)
+			}
+			f.wantState(old.ID, want)
+		}
+	})
+}
+
+func TestADoneRowThatARunWantsAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		id := f.add(1)[0]
+		claim := f.checkOutOne("a", id)
+		_, err := f.Reprocess(t.Context(), checkout.Selection{All: true}, checkout.ReprocessOptions{By: "me"})
+		check(t, err)
+		equal(t, "lost", len(f.checkIn(done(claim, `1`)).Lost), 0)
+		f.wantState(id, model.Fresh)
+		equal(t, "round", f.row(id).Round, 1)
+	})
+}
+
+func TestABatchOfSeveralVersionsAndOutcomes(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		claims, err := f.CheckOutKeys(t.Context(), "a", lease, f.add(4))
+		check(t, err)
+		batch := []model.CheckIn{done(claims[0], `1`), done(claims[1], `2`), failed(claims[2], "")}
+		batch[0].Version, batch[1].Version = "v1", "v2"
+		equal(t, "lost", len(f.checkIn(batch...).Lost), 0)
+		equal(t, "version", *f.row(claims[0].ID).Version, "v1")
+		equal(t, "version", *f.row(claims[1].ID).Version, "v2")
+		f.wantState(claims[2].ID, model.Failed)
+
+		f.checkIn(failed(claims[3], ""))
+		f.wantState(claims[3].ID, model.Failed)
+	})
+}
+
 // A worker that stood still may hold a row twice: the lease ran out, and it took the
 // row again.
 func TestOfTwoTicketsForARowInABatchTheOlderIsLost(t *testing.T) {

@@ -13,20 +13,21 @@ var Explain = explain
 // SQLiteStatements are the hot statements on SQLite, by name, as they are sent.
 func SQLiteStatements() map[string]string {
 	return map[string]string{
-		"peek fresh":   sqlitePeekFreshSQL,
-		"fresh bounds": sqliteFreshBoundsSQL,
-		"peek due":     sqlitePeekDueSQL,
-		"claim":        sqliteClaimSQL,
-		"check in":     sqliteCheckInSQL,
-		"renew":        sqliteRenewSQL,
-		"agenda":       sqliteAgendaSQL,
-		"cancel":       sqliteCancelSQL,
-		"put back":     fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition("@began ")),
-		"picked":       fmt.Sprintf(sqlitePickedSQL, Selection{All: true}.condition("@began ")),
-		"keep":         fmt.Sprintf(sqliteKeepAllSQL, Selection{All: true}.condition("@began ")),
-		"restore":      sqliteRestoreSQL,
-		"forget":       sqliteForgetHistorySQL,
-		"diff":         sqliteDiffSQL,
+		"peek fresh":    sqlitePeekFreshSQL,
+		"fresh bounds":  sqliteFreshBoundsSQL,
+		"peek due":      sqlitePeekDueSQL,
+		"claim":         sqliteClaimSQL,
+		"check in":      sqliteCheckInSQL,
+		"check in done": sqliteCheckInDoneSQL,
+		"renew":         sqliteRenewSQL,
+		"agenda":        sqliteAgendaSQL,
+		"cancel":        sqliteCancelSQL,
+		"put back":      fmt.Sprintf(sqlitePutBackSQL, Selection{All: true}.condition("@began ")),
+		"picked":        fmt.Sprintf(sqlitePickedSQL, Selection{All: true}.condition("@began ")),
+		"keep":          fmt.Sprintf(sqliteKeepAllSQL, Selection{All: true}.condition("@began ")),
+		"restore":       sqliteRestoreSQL,
+		"forget":        sqliteForgetHistorySQL,
+		"diff":          sqliteDiffSQL,
 	}
 }
 
