@@ -95,7 +95,7 @@ type walker struct {
 	span   int64     // ids between low and high, at most so far
 	reach  int64     // how many ids a look spans at most
 	behind []int64   // keys that were left to others; the newest last
-	edges  []int64   // ids at and before which fresh rows may have been left; the newest last
+	edges  []int64   // ids near which fresh rows may have been left; the newest last
 	landed bool      // the cursor has been put where it is, not walked there
 	astray bool      // the cursor has to be put elsewhere before the next look
 	blind  bool      // it was, and whether anything is there isn't known

@@ -32,11 +32,13 @@ const (
 	moreSamples = 96
 	// So many of the keys that were left to others are tried along with them, the second
 	// number once rows are few, and so many remembered. They are neighbours, and so cost
-	// less. Of places where a landing came down amid fresh rows fewer are remembered.
+	// less. Of those that are too many one in so many is remembered as an edge, a place to
+	// come back to while it is fresh itself; edges are fewer.
 	recalls     = 256
 	moreRecalls = 2048
 	mostBehind  = 4096
-	mostEdges   = 64
+	behindEdges = 128
+	mostEdges   = 128
 
 	// mostLooks, and the time that they may take, bound the looks before the claimer is
 	// told that there is nothing. Where looking takes long the server is busy with what
@@ -164,10 +166,14 @@ func (w *walker) samples() (tries, recall int) {
 // become a small remainder, which nobody would come upon by chance.
 func (w *walker) noteEdge(from int64, keys []int64) {
 	if w.landed && len(keys) > 0 && keys[0] == from+1 && from > w.low && !w.gone.has(from) {
-		w.edges = append(w.edges, from)
-		w.edges = w.edges[max(0, len(w.edges)-mostEdges):]
+		w.addEdge(from)
 	}
 	w.landed = false
+}
+
+func (w *walker) addEdge(id int64) {
+	w.edges = append(w.edges, id)
+	w.edges = w.edges[max(0, len(w.edges)-mostEdges):]
 }
 
 // partition splits ids into those that are among some and the others, each in order.
@@ -310,7 +316,12 @@ func windowFor(keys int) int {
 // when they are the last.
 func (w *walker) jump(tried []int64) {
 	w.behind = append(append(w.behind, w.fresh...), tried...)
-	w.behind = w.behind[max(0, len(w.behind)-mostBehind):]
+	if over := len(w.behind) - mostBehind; over > 0 {
+		for i := 0; i < over; i += behindEdges {
+			w.addEdge(w.behind[i])
+		}
+		w.behind = w.behind[over:]
+	}
 	w.fresh, w.due = nil, nil
 	w.window = stretch{}
 	w.nextLook = time.Time{}
