@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,10 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
-	"unicode/utf16"
 )
 
 // maxHeaderFile is how large a file of headers may be; servers take less.
@@ -143,58 +139,4 @@ func withDefaultHeaders(header http.Header) http.Header {
 		}
 	}
 	return header
-}
-
-// shortestSecret is how long a word must be to be hidden where a service repeats
-// it: short ones are no secrets, and occur by chance.
-const shortestSecret = 8
-
-// redactor hides secrets in a text that comes from outside.
-type redactor struct{ secrets *regexp.Regexp }
-
-// Replace returns the text with its secrets hidden.
-func (r redactor) Replace(text string) string { return r.secrets.ReplaceAllLiteralString(text, "***") }
-
-// newRedactor returns what hides the headers' values, and the user, password and
-// query of the URL, as they are and as they stand in a JSON string.
-func newRedactor(target *url.URL, header http.Header) redactor {
-	var secrets []string
-	for name, values := range header {
-		if slices.Contains(openHeaders, name) {
-			continue
-		}
-		for _, value := range values {
-			secrets = append(append(secrets, value), strings.Fields(value)...)
-		}
-	}
-	password, _ := target.User.Password()
-	secrets = append(secrets, target.User.Username(), password, target.User.String())
-	secrets = append(secrets, target.RawQuery)
-	for _, values := range target.Query() {
-		secrets = append(secrets, values...)
-	}
-	secrets = slices.DeleteFunc(secrets, func(secret string) bool { return len(secret) < shortestSecret })
-	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	forms := make([]string, len(secrets))
-	for i, secret := range secrets {
-		forms[i] = anyForm(secret)
-	}
-	if len(forms) == 0 {
-		forms = []string{`[^\x00-\x{10FFFF}]`} // nothing
-	}
-	return redactor{regexp.MustCompile(strings.Join(forms, "|"))}
-}
-
-// anyForm is a pattern for a text whose characters may be escaped as in JSON: encoders
-// differ in which they do that to.
-func anyForm(text string) string {
-	var pattern strings.Builder
-	for _, r := range text {
-		units := ""
-		for _, unit := range utf16.Encode([]rune{r}) {
-			units += fmt.Sprintf(`\\u(?i:%04x)`, unit)
-		}
-		fmt.Fprintf(&pattern, `(?:\\?%s|%s)`, regexp.QuoteMeta(string(r)), units)
-	}
-	return pattern.String()
 }
