@@ -63,7 +63,7 @@ func columnsOf(batch []model.CheckIn) (*checkInColumns, error) {
 func (c *checkInColumns) add(in model.CheckIn) {
 	var result *string
 	if in.Verdict == model.VerdictDone {
-		json := cmp.Or(string(in.Result), "null")
+		json := resultText(in)
 		result = &json
 	}
 	text := in.Error
@@ -80,14 +80,14 @@ func (c *checkInColumns) add(in model.CheckIn) {
 }
 
 // allDone tells whether every row is done, by the same version of the handler.
-func (c *checkInColumns) allDone() bool {
-	for i, verdict := range c.verdicts {
-		if verdict != int32(model.VerdictDone) || c.versions[i] != c.versions[0] || c.errors[i] != "" {
-			return false
-		}
-	}
-	return true
+func allDone(batch []model.CheckIn) bool {
+	return !slices.ContainsFunc(batch, func(in model.CheckIn) bool {
+		return in.Verdict != model.VerdictDone || in.Version != batch[0].Version || in.Error != ""
+	})
 }
+
+// resultText is the result of a row that is done, as JSON.
+func resultText(in model.CheckIn) string { return cmp.Or(string(in.Result), "null") }
 
 // rest is the batch without the tickets that were accepted: of two for one row only
 // the newer can have been.

@@ -343,19 +343,21 @@ func TestADoneRowThatARunWantsAgain(t *testing.T) {
 	})
 }
 
-func TestABatchOfSeveralVersionsAndOutcomes(t *testing.T) {
+func TestABatchOfSeveralVersionsOrOutcomes(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
-		claims, err := f.CheckOutKeys(t.Context(), "a", lease, f.add(4))
+		claims, err := f.CheckOutKeys(t.Context(), "a", lease, f.add(5))
 		check(t, err)
-		batch := []model.CheckIn{done(claims[0], `1`), done(claims[1], `2`), failed(claims[2], "")}
-		batch[0].Version, batch[1].Version = "v1", "v2"
-		equal(t, "lost", len(f.checkIn(batch...).Lost), 0)
+		versions := []model.CheckIn{done(claims[0], `1`), done(claims[1], `2`)}
+		versions[0].Version, versions[1].Version = "v1", "v2"
+		equal(t, "lost", len(f.checkIn(versions...).Lost), 0)
 		equal(t, "version", *f.row(claims[0].ID).Version, "v1")
 		equal(t, "version", *f.row(claims[1].ID).Version, "v2")
-		f.wantState(claims[2].ID, model.Failed)
 
-		f.checkIn(failed(claims[3], ""))
+		f.checkIn(done(claims[2], `3`), failed(claims[3], ""))
+		f.wantState(claims[2].ID, model.Done)
 		f.wantState(claims[3].ID, model.Failed)
+		f.checkIn(failed(claims[4], ""))
+		f.wantState(claims[4].ID, model.Failed)
 	})
 }
 

@@ -44,7 +44,7 @@ func (s *Postgres) CheckIn(ctx context.Context, batch []model.CheckIn) (model.Re
 // batch of which every row is done, as nearly all are, is left to a shorter statement,
 // all but the rows that a run wants again.
 func (s *Postgres) checkInPlainly(ctx context.Context, cols *checkInColumns) (left *checkInColumns, err error) {
-	if cols.allDone() {
+	if allDone(cols.batch) {
 		if cols, err = s.checkInDone(ctx, cols); err != nil || len(cols.ids) == 0 {
 			return cols, err
 		}

@@ -1,7 +1,6 @@
 package checkout
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -56,14 +55,14 @@ const mostListBytes = 1 << 20
 // done, by the same version of the handler, and it isn't large. JSON would not keep what
 // is no valid UTF-8.
 func doneList(batch []model.CheckIn) (list string, ok bool) {
+	if !allDone(batch) {
+		return "", false
+	}
 	rows, size := make([][3]any, len(batch)), 0
 	for i, in := range batch {
-		result := cmp.Or(string(in.Result), "null")
-		if size += len(result); size > mostListBytes {
-			return "", false
-		}
-		if in.Verdict != model.VerdictDone || in.Error != "" || in.Version != batch[0].Version ||
-			in.Holder != batch[0].Holder || !utf8.ValidString(result) {
+		result := resultText(in)
+		size += len(result)
+		if size > mostListBytes || in.Holder != batch[0].Holder || !utf8.ValidString(result) {
 			return "", false
 		}
 		rows[i] = [3]any{in.ID, in.Token, result}
@@ -162,12 +161,8 @@ func prepare(ctx context.Context, tx *gorm.DB, query string) (*sql.Stmt, error) 
 
 func checkInArgs(in model.CheckIn) []any {
 	var result, text any
-	switch {
-	case in.Verdict != model.VerdictDone:
-	case len(in.Result) == 0:
-		result = "null"
-	default:
-		result = string(in.Result)
+	if in.Verdict == model.VerdictDone {
+		result = resultText(in)
 	}
 	switch {
 	case in.Error != "":
